@@ -1,0 +1,47 @@
+/**
+ * What the caller gave to the shim, byte for byte, in latin1 text: Node decodes arguments and environment lossily, the
+ * kernel keeps them in /proc. On macOS Node's own strings are all there is (docs/limits.md).
+ */
+import { readFileSync } from './fs.ts';
+
+/** The last `count` arguments of this process. */
+export function rawArguments(count: number): string[] {
+  if (count === 0) return [];
+  const all = readList('/proc/self/cmdline') ?? process.argv.map(toLatin1);
+  return all.slice(-count);
+}
+
+export interface RawEnvironments {
+  /** What the caller gave to the shell. */
+  readonly given: readonly string[];
+  /** What the shell passes on. */
+  readonly passed: readonly string[];
+}
+
+/** The caller's environment and the shell's, or undefined where they cannot be read (macOS, a non-dumpable shell). */
+export function rawEnvironments(shell: number): RawEnvironments | undefined {
+  const given = readList(`/proc/${shell}/environ`);
+  const passed = readList('/proc/self/environ');
+  return given && passed ? { given, passed } : undefined;
+}
+
+/** A variable of this process in latin1 text. */
+export function rawVariable(name: string): string | undefined {
+  const entry = readList('/proc/self/environ')?.find((text) => text.startsWith(`${name}=`));
+  if (entry !== undefined) return entry.slice(name.length + 1);
+  const value = process.env[name];
+  return value === undefined ? undefined : toLatin1(value);
+}
+
+function readList(path: string): string[] | undefined {
+  try {
+    const text = readFileSync(path, 'latin1');
+    return text === '' ? [] : text.split('\0').slice(0, -1);
+  } catch {
+    return undefined;
+  }
+}
+
+export function toLatin1(text: string): string {
+  return Buffer.from(text).toString('latin1');
+}

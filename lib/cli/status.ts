@@ -1,0 +1,88 @@
+/** task-status: options -> listing -> table or JSON on standard output. */
+import pkg from '../../package.json' with { type: 'json' };
+import { findHome } from '../home.ts';
+import { readMachine } from '../machine.ts';
+import { report } from '../main.ts';
+import { assertTaskId, locateBase, locateHome } from '../paths.ts';
+import { type Listing, listTasks, type TaskStatus } from '../status.ts';
+import { formatAge } from '../text.ts';
+import { parseOptions } from './options.ts';
+
+export const HELP = `usage: task-status [options] [<id> ...]
+
+Shows the tasks of a home: what exists, what is live, what was kept and why, and
+what to do next. Reads only. Directories in the base that look like this home's
+but have no record are listed with the command that removes them, and never
+removed.
+
+  --json       one object on standard output
+  --home DIR   the home that scopes tasks (FM_HOME)
+  --base DIR   also look for unrecorded directories here (FM_TASK_TMP_BASE; /tmp)
+  --help, --version
+
+Exit status: 0; 64 usage; 74 I/O; 78 the home cannot be used.
+`;
+
+const OPTIONS = {
+  home: { type: 'string' },
+  base: { type: 'string' },
+  json: { type: 'boolean' },
+  help: { type: 'boolean', short: 'h' },
+  version: { type: 'boolean' },
+} as const;
+
+/** Gives the exit status. */
+export async function main(args: readonly string[]): Promise<number> {
+  const { values, positionals: ids } = parseOptions(args, OPTIONS);
+  if (values.help || values.version) {
+    process.stdout.write(values.help ? HELP : `${pkg.version}\n`);
+    return 0;
+  }
+  ids.forEach(assertTaskId);
+  const home = findHome(locateHome(values.home, process.env), process.geteuid?.() ?? 0, process.env, false);
+  if ('missing' in home) {
+    report('task-status', `${home.missing}: nothing to show`);
+    if (values.json) print(formatJson(undefined, { tasks: [], unrecorded: [] }));
+    return 0;
+  }
+  const base = locateBase(values.base, process.env).path;
+  const listing = listTasks(home, readMachine(), ids.length > 0 ? ids : undefined, [base]);
+  print(values.json ? formatJson(home.path, listing) : formatTable(listing, Date.now()));
+  for (const id of ids) if (!listing.tasks.some((task) => task.id === id)) report('task-status', `${id}: no record`);
+  return 0;
+}
+
+function print(text: string): void {
+  process.stdout.write(text);
+}
+
+/** The documented object (docs/json.md). */
+function formatJson(home: string | undefined, { tasks, unrecorded }: Listing): string {
+  return `${JSON.stringify({ version: 1, home: home ?? null, tasks, unrecorded }, null, 2)}\n`;
+}
+
+function formatTable({ tasks, unrecorded }: Listing, now: number): string {
+  const rows = [['ID', 'STATE', 'AGE', 'PID', 'ROOT'], ...tasks.map((task) => formatRow(task, now))];
+  const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];
+  const lines = rows.flatMap((row, index) => {
+    const line = row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd();
+    const task = tasks[index - 1];
+    return [line, ...(task?.reason ? [`    ${task.reason}`] : []), ...(task?.next ? [`    next: ${task.next}`] : [])];
+  });
+  const strays = unrecorded.map((path) => `    rm -rf -- ${quoteForPeople(path)}\n`);
+  const stray =
+    strays.length > 0 ? `\nWithout a record, and never removed by us; if nothing needs them:\n${strays.join('')}` : '';
+  return `${tasks.length > 0 ? lines.join('\n') : 'no tasks'}\n${stray}`;
+}
+
+function formatRow({ id, state, createdAt, pid, root }: TaskStatus, now: number): string[] {
+  const age = createdAt === undefined ? '-' : formatAge(now - Date.parse(createdAt));
+  return [id, state, age, pid === undefined ? '-' : String(pid), root ?? '-'];
+}
+
+function quoteForPeople(path: string): string {
+  return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
+}

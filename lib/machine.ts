@@ -1,0 +1,49 @@
+/** Which machine, boot and pid namespace this is: what a recorded pid means only together with. */
+import { execFileSync } from 'node:child_process';
+import { hostname } from 'node:os';
+import { readFileSync, readlinkSync } from './fs.ts';
+
+export interface Machine {
+  /** machine-id and node name, parted by a space; "-" for a machine-id that is not known. */
+  readonly host: string;
+  /** Random, new at each boot; "-" when not known, and then nothing is ever proved by it. */
+  readonly boot_id: string;
+  /** The pid namespace's inode; "-" where there are none. */
+  readonly pid_ns: string;
+}
+
+/** The inode of the kernel's first pid namespace (PROC_PID_INIT_INO). */
+const INITIAL_PID_NS = '4026531836';
+
+export function readMachine(): Machine {
+  const text = (read: () => string) => {
+    try {
+      return read().trim().replaceAll(/\s+/g, '-') || '-';
+    } catch {
+      return '-';
+    }
+  };
+  const host = `${text(() => readFileSync('/etc/machine-id', 'latin1'))} ${text(() => hostname())}`;
+  if (process.platform === 'darwin') {
+    const session = () =>
+      execFileSync('/usr/sbin/sysctl', ['-n', 'kern.bootsessionuuid'], { encoding: 'latin1', timeout: 5000 });
+    return { host, boot_id: text(session), pid_ns: '-' };
+  }
+  return {
+    host,
+    boot_id: text(() => readFileSync('/proc/sys/kernel/random/boot_id', 'latin1')),
+    pid_ns: text(() => /\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0] ?? '-'),
+  };
+}
+
+/**
+ * How a recorded place relates to this one: 'here' (pids mean the same), 'past' (an earlier boot of this very machine:
+ * everything of then is dead), 'unknown' (another host, container or pid namespace: nothing is proved). Machine-ids are
+ * baked into images, so 'past' also asks for the node name and for the initial pid namespace on both sides.
+ */
+export function comparePlace(recorded: Machine, here: Machine): 'here' | 'past' | 'unknown' {
+  if (recorded.boot_id === '-' || here.boot_id === '-') return 'unknown';
+  if (recorded.boot_id === here.boot_id) return recorded.pid_ns === here.pid_ns ? 'here' : 'unknown';
+  const initial = recorded.pid_ns === INITIAL_PID_NS && here.pid_ns === INITIAL_PID_NS;
+  return initial && recorded.host === here.host && /^[0-9a-f]{32} /.test(here.host) ? 'past' : 'unknown';
+}

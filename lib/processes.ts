@@ -1,0 +1,97 @@
+/**
+ * What a process is and whether it still is: pid and start time. On Linux from /proc without any tool; on macOS from
+ * ps(1). What cannot be read is 'unreadable', never 'gone' (case B89).
+ */
+import { execFileSync } from 'node:child_process';
+import { errnoOf } from './errors.ts';
+import { readFileSync } from './fs.ts';
+
+export interface ProcessInfo {
+  readonly pid: number;
+  readonly ppid: number;
+  /** In clock ticks since boot (/proc/PID/stat field 22); on macOS the date that ps prints, in UTC, without blanks. */
+  readonly start: string;
+  /** The controlling terminal's device number, "0" for none. */
+  readonly tty: string;
+  /** A zombie whose threads are all gone: dead. */
+  readonly dead: boolean;
+}
+
+export type ProcessReading = ProcessInfo | 'gone' | 'unreadable';
+
+export function readProcess(pid: number): ProcessReading {
+  return process.platform === 'linux' ? readProcStat(pid) : readPs(pid);
+}
+
+function readProcStat(pid: number): ProcessReading {
+  try {
+    return parseStat(pid, readFileSync(`/proc/${pid}/stat`, 'latin1')) ?? 'unreadable';
+  } catch (error) {
+    const errno = errnoOf(error);
+    // With hidepid, and without /proc, ENOENT says nothing: ask the kernel itself.
+    if (errno === 'ENOENT' || errno === 'ESRCH') return exists(pid) ? 'unreadable' : 'gone';
+    return 'unreadable';
+  }
+}
+
+/** Whether the kernel knows the pid at all. */
+function exists(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return errnoOf(error) !== 'ESRCH';
+  }
+}
+
+/** Reads /proc/PID/stat; the command name in it may hold anything, also ")" and blanks: fields count from the last ")". */
+export function parseStat(pid: number, text: string): ProcessInfo | undefined {
+  const fields = text
+    .slice(text.lastIndexOf(')') + 2)
+    .trim()
+    .split(' ');
+  const [state, ppid, tty, threads, start] = [fields[0], fields[1], fields[4], fields[17], fields[19]];
+  if (!state || !start || !/^\d+$/.test(start)) return undefined;
+  // A zombie with more than one thread is a process whose first thread ended and whose others run on.
+  const dead = state === 'X' || state === 'x' || (state === 'Z' && Number(threads) <= 1);
+  return { pid, ppid: Number(ppid), start, tty: tty ?? '0', dead };
+}
+
+function readPs(pid: number): ProcessReading {
+  try {
+    const env = { LC_ALL: 'C', TZ: 'UTC' };
+    const line = execFileSync('/bin/ps', ['-o', 'ppid=,state=,lstart=', '-p', String(pid)], {
+      encoding: 'latin1',
+      env,
+      timeout: 5000,
+    });
+    return parsePs(pid, line) ?? 'unreadable';
+  } catch {
+    return exists(pid) ? 'unreadable' : 'gone';
+  }
+}
+
+/** Reads a line such as "  1 S    Mon Nov 30 13:11:00 2026". The terminal is not asked for. */
+export function parsePs(pid: number, text: string): ProcessInfo | undefined {
+  const [ppid, state, , month, day, time, year] = text.trim().split(/\s+/);
+  const date = Date.parse(`${month} ${day} ${year} ${time} UTC`);
+  if (!state || Number.isNaN(date)) return undefined;
+  return { pid, ppid: Number(ppid), start: String(date / 1000), tty: '0', dead: state.startsWith('Z') };
+}
+
+/** Whether the process with this start time lives. Another start time is another process (B02). */
+export function probeProcess(pid: number, start: string): 'alive' | 'dead' | 'unreadable' {
+  const found = readProcess(pid);
+  if (found === 'unreadable') return 'unreadable';
+  return found !== 'gone' && found.start === start && !found.dead ? 'alive' : 'dead';
+}
+
+/** A process and everything above it: never to be ended by what runs below it. */
+export function lineage(pid: number): Set<number> {
+  const pids = new Set<number>();
+  for (let next = pid; next > 0 && !pids.has(next); ) {
+    pids.add(next);
+    const found = readProcess(next);
+    next = typeof found === 'string' ? 0 : found.ppid;
+  }
+  return pids;
+}

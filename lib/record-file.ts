@@ -1,0 +1,153 @@
+/**
+ * Records on disk: read without following anything, replaced whole, dropped last. Every writer here holds the task's
+ * lock (lock.ts).
+ */
+import { statfsText, syncFolder, writeNewFile } from './durable.ts';
+import { errnoOf, messageOf, TaskError, unlessMissing } from './errors.ts';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  readSync,
+  renameSync,
+  unlinkSync,
+} from './fs.ts';
+import type { Home } from './home.ts';
+import { recordId, taskPaths } from './paths.ts';
+import { type Entry, formatRecord, parseRecord, type TaskRecord } from './record.ts';
+
+/** A record larger than this is not one of ours, in bytes. */
+const MOST = 64 * 1024;
+
+/** When, and on which device, a record file was made: what a root without an identity is measured against. */
+export interface Birth {
+  readonly dev: bigint;
+  readonly btime: bigint;
+}
+
+export type Reading =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'task'; readonly record: TaskRecord; readonly birth: Birth }
+  /** An orchestrator's own: no root, no process of ours. */
+  | { readonly kind: 'notes'; readonly entries: readonly Entry[] }
+  /** Well-formed, but written for a home at another place: never acted on. */
+  | { readonly kind: 'moved'; readonly record: TaskRecord }
+  | { readonly kind: 'unreadable'; readonly reason: string };
+
+/** Reads the record of a task; never throws for what it finds there. */
+export function readRecord(home: Home, id: string): Reading {
+  const paths = taskPaths(home.state, id);
+  try {
+    // Where both exist, a writer died between its rename and the unlink below: the plain name is the newer one.
+    const plain = readPlainFile(paths.record);
+    const file = plain ?? readPlainFile(paths.removing);
+    if (!file) return { kind: 'none' };
+    const parsed = parseRecord(file.bytes, id);
+    if (parsed.kind === 'notes') return parsed;
+    const record = plain ? parsed.record : { ...parsed.record, state: 'removing' as const };
+    if (record.home !== home.path) return { kind: 'moved', record };
+    return { kind: 'task', record, birth: file.birth };
+  } catch (error) {
+    return { kind: 'unreadable', reason: errnoOf(error) === 'ELOOP' ? 'it is a symbolic link' : messageOf(error) };
+  }
+}
+
+function readPlainFile(path: string): { bytes: Buffer; birth: Birth } | undefined {
+  const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
+  const fd = unlessMissing(() => openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
+  if (fd === undefined) return undefined;
+  try {
+    const stat = fstatSync(fd, { bigint: true });
+    if (!stat.isFile()) throw new Error('it is not a regular file');
+    if (stat.size > MOST) throw new Error(`it is larger than ${MOST / 1024} KiB`);
+    const bytes = Buffer.alloc(MOST + 1);
+    let length = 0;
+    for (;;) {
+      const read = readSync(fd, bytes, length, bytes.length - length, null);
+      length += read;
+      if (read === 0 || length === bytes.length) break;
+    }
+    if (length > MOST) throw new Error(`it is larger than ${MOST / 1024} KiB`);
+    return { bytes: bytes.subarray(0, length), birth: { dev: stat.dev, btime: stat.birthtimeNs } };
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** Replaces the record: durable when this returns. @throws TaskError IO, and then the old record stands. */
+export function publishRecord(home: Home, record: TaskRecord): void {
+  replaceRecord(home, record.id, formatRecord(record));
+}
+
+/** The same for a text as it is: an orchestrator's notes put back. */
+export function replaceRecord(home: Home, id: string, text: string): void {
+  const paths = taskPaths(home.state, id);
+  if (Buffer.byteLength(text) > MOST)
+    throw new TaskError('USAGE', `the record of ${id} would exceed ${MOST / 1024} KiB: set less`);
+  try {
+    // Under the lock a staging file can only be a dead writer's.
+    removeName(paths.staging);
+    writeNewFile(paths.staging, text);
+    renameSync(paths.staging, paths.record);
+    syncFolder(home.state);
+  } catch (error) {
+    throw new TaskError(
+      'IO',
+      `cannot write the record ${paths.record}: ${messageOf(error)}${statfsText(home.state, error)}`,
+      { cause: error },
+    );
+  }
+  // The name that means "removing" goes only after its successor is on disk.
+  if (removeName(paths.removing)) syncFolder(home.state);
+}
+
+/** Says "removing" without needing space: a rename. */
+export function renameToRemoving(home: Home, id: string): void {
+  const paths = taskPaths(home.state, id);
+  unlessMissing(() => renameSync(paths.record, paths.removing));
+  syncFolder(home.state);
+}
+
+/** Drops the record, after what it named is proven gone. */
+export function dropRecord(home: Home, id: string): void {
+  const paths = taskPaths(home.state, id);
+  for (const path of [paths.staging, paths.record, paths.removing]) removeName(path);
+  syncFolder(home.state);
+}
+
+/** Unlinks a name; false where there was none. */
+function removeName(path: string): boolean {
+  const unlink = () => {
+    unlinkSync(path);
+    return true;
+  };
+  return unlessMissing(unlink) ?? false;
+}
+
+/** Whether any record of the id is on disk, readable or not. */
+export function recordExists(home: Home, id: string): boolean {
+  const paths = taskPaths(home.state, id);
+  return [paths.record, paths.removing].some((path) => unlessMissing(() => lstatSync(path)) !== undefined);
+}
+
+/** The ids that have a record, sorted; names that are no ids are given as they are. */
+export function listRecordIds(state: string): string[] {
+  const ids = readdirSync(state).flatMap((name) => recordId(name) ?? []);
+  return [...new Set(ids)].sort();
+}
+
+/** Whether a state folder holds a record of ours, or one that cannot be told from one. */
+export function hasTaskRecords(state: string): boolean {
+  return listRecordIds(state).some((id) => {
+    const file = taskPaths(state, id);
+    try {
+      const found = readPlainFile(file.record) ?? readPlainFile(file.removing);
+      return found !== undefined && parseRecord(found.bytes, id).kind === 'task';
+    } catch {
+      return true;
+    }
+  });
+}

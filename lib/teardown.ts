@@ -1,0 +1,137 @@
+/** The operation behind task-teardown: design section 7, read from top to bottom. */
+import { type EndContext, endProcess, waitForEnd } from './end.ts';
+import { messageOf, TaskError } from './errors.ts';
+import type { Home } from './home.ts';
+import type { Machine } from './machine.ts';
+import { taskPaths } from './paths.ts';
+import type { TaskRecord } from './record.ts';
+import { dropRecord, type Reading, readRecord } from './record-file.ts';
+import { planRetirement, type Retired, type RetirePlan, retireTask } from './retire.ts';
+import { scanTokens } from './scan.ts';
+import { describeDistrust, withTaskLock } from './task.ts';
+import { describeVerdict, judgeTask } from './verdict.ts';
+
+export interface TeardownOptions {
+  /** How long a busy lock is waited for, in milliseconds. */
+  readonly lockWaitMs: number;
+  /** Wait for the recorded process to end, at most so many milliseconds. */
+  readonly waitMs?: number;
+  /** End the recorded process: TERM, so many milliseconds of grace, KILL. */
+  readonly stopGraceMs?: number;
+}
+
+export interface TeardownContext extends EndContext {
+  readonly home: Home;
+  readonly here: Machine;
+  /** Asked between entries of a tree; true stops the removal where it is. */
+  readonly stop: () => boolean;
+}
+
+export type TeardownResult =
+  | Retired
+  /** No record, nothing to do. */
+  | { readonly is: 'nothing' }
+  /** An orchestrator's own record: nothing of ours. */
+  | { readonly is: 'notes' };
+
+/** Ends the life of one task. @throws TaskError when it is kept: its code says why. */
+export async function teardownTask(
+  context: TeardownContext,
+  id: string,
+  options: TeardownOptions,
+): Promise<TeardownResult> {
+  const seen = await awaitEnd(context, id, options);
+  const wait = { ms: options.lockWaitMs, beat: context.beat };
+  return withTaskLock(context.home, id, wait, async () => {
+    const reading = trust(context.home, id, readRecord(context.home, id));
+    if (reading.kind !== 'task') return { is: reading.kind === 'none' ? 'nothing' : 'notes' };
+    const { record, birth } = reading;
+    if (seen !== undefined && seen !== record.spawn_gen) {
+      throw new TaskError(
+        'BUSY',
+        `the task ${id} was launched again meanwhile: nothing was changed; run this again if that one is to go too`,
+      );
+    }
+    assertEnded(context, record);
+    return retireTask(context, record, birth);
+  });
+}
+
+/** What teardownTask would do, from the same decisions; takes no lock and changes nothing. @throws TaskError as it does. */
+export function planTeardown(
+  context: TeardownContext,
+  id: string,
+): { readonly root?: string; readonly plan: RetirePlan | { readonly do: 'nothing' } } {
+  const reading = trust(context.home, id, readRecord(context.home, id));
+  if (reading.kind !== 'task') return { plan: { do: 'nothing' } };
+  assertEnded(context, reading.record);
+  return { root: reading.record.tasktmp, plan: planRetirement(context, reading.record, reading.birth) };
+}
+
+/** --wait and --stop, without the lock; gives the spawn_gen of what it waited for. */
+async function awaitEnd(context: TeardownContext, id: string, options: TeardownOptions): Promise<string | undefined> {
+  if (options.waitMs === undefined && options.stopGraceMs === undefined) return undefined;
+  const reading = readRecord(context.home, id);
+  if (reading.kind !== 'task' || judgeTask(reading.record, context.here, noScan).is !== 'running') return undefined;
+  if (options.stopGraceMs !== undefined) await endProcess(reading.record, options.stopGraceMs, context);
+  else await waitForEnd(reading.record, options.waitMs ?? 0, context);
+  return reading.record.spawn_gen;
+}
+
+const noScan = () => new Map();
+
+/** Passes on what may be acted on. @throws TaskError RECORD for the rest. */
+function trust(home: Home, id: string, reading: Reading): Extract<Reading, { kind: 'none' | 'task' | 'notes' }> {
+  if (reading.kind === 'unreadable' || reading.kind === 'moved')
+    throw new TaskError('RECORD', describeDistrust(home, id, reading));
+  return reading;
+}
+
+/** @throws TaskError BUSY unless the task is over. What is creating or removing has no command, and its lock is ours. */
+function assertEnded(context: TeardownContext, record: TaskRecord): void {
+  if (record.state === 'creating' || record.state === 'removing') return;
+  const verdict = judgeTask(record, context.here, () => scanTokens());
+  if (verdict.is === 'dead' || verdict.is === 'held') return;
+  const next = {
+    running: 'end it with --stop, or wait for it with --wait',
+    detached: 'end them, then run this again',
+    unknown: `tear it down where it belongs, or give it up with --forget`,
+  }[verdict.is];
+  throw new TaskError('BUSY', `the task ${record.id} is kept: ${describeVerdict(verdict)}; ${next}`);
+}
+
+/** What --forget dropped: the text says what nothing tracks any more. */
+export interface Forgotten {
+  readonly is: 'forgotten' | 'nothing';
+  readonly untracked: string;
+}
+
+/** Drops the record alone, whatever its state, except of a task that runs here. @throws TaskError */
+export async function forgetTask(context: TeardownContext, id: string, lockWaitMs: number): Promise<Forgotten> {
+  return withTaskLock(context.home, id, { ms: lockWaitMs, beat: context.beat }, async () => {
+    const reading = readRecord(context.home, id);
+    const file = taskPaths(context.home.state, id).record;
+    switch (reading.kind) {
+      case 'none':
+        return { is: 'nothing', untracked: '' };
+      case 'notes':
+        throw new TaskError(
+          'RECORD',
+          `${file} has no schema, so it is an orchestrator's own and not ours to forget: kept`,
+        );
+      case 'task': {
+        const verdict = judgeTask(reading.record, context.here, () => scanTokens());
+        if (verdict.is === 'running')
+          throw new TaskError('BUSY', `the task ${id} is not forgotten: ${describeVerdict(verdict)}`);
+      }
+    }
+    try {
+      dropRecord(context.home, id);
+    } catch (error) {
+      throw new TaskError('IO', `cannot drop ${file}: ${messageOf(error)}: move it away yourself`);
+    }
+    if (reading.kind === 'unreadable')
+      return { is: 'forgotten', untracked: `what ${file} named; task-status lists directories without a record` };
+    return { is: 'forgotten', untracked: reading.record.tasktmp };
+  });
+}

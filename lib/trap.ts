@@ -1,0 +1,61 @@
+/**
+ * The abort trap of a spawn: what it made so far and how to take that back, run once, in reverse, and only until the
+ * launch is published. It listens before anything is made, and remembers the first signal.
+ */
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { TaskError } from './errors.ts';
+
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
+
+export class AbortTrap {
+  readonly #undo: (() => void)[] = [];
+  readonly #isLauncherGone: () => boolean;
+  #signal: string | undefined;
+
+  /** `isLauncherGone` says whether the shell that is to become the command has ended. */
+  constructor(isLauncherGone: () => boolean) {
+    this.#isLauncherGone = isLauncherGone;
+  }
+
+  readonly #remember = (signal: string) => {
+    this.#signal ??= signal;
+  };
+
+  listen(): void {
+    for (const signal of SIGNALS) process.on(signal, this.#remember);
+  }
+
+  /** From here on a signal ends this process as it would any other. */
+  unlisten(): void {
+    for (const signal of SIGNALS) process.off(signal, this.#remember);
+  }
+
+  /** Between two steps: lets signals be heard. @throws TaskError ABORTED on a signal or without a launching shell. */
+  readonly beat = async (): Promise<void> => {
+    await nextTurn();
+    if (this.#signal !== undefined)
+      throw new TaskError('ABORTED', `aborted by ${this.#signal}: the command was not started`);
+    if (this.#isLauncherGone())
+      throw new TaskError('ABORTED', 'the launching shell is gone: the command was not started');
+  };
+
+  /** Whether a signal was heard. */
+  get signalled(): boolean {
+    return this.#signal !== undefined;
+  }
+
+  /** Adds what takes the last step back. */
+  readonly arm = (undo: () => void): void => {
+    this.#undo.push(undo);
+  };
+
+  /** The launch is published: nothing is taken back any more. */
+  disarm(): void {
+    this.#undo.length = 0;
+  }
+
+  /** Takes back what was armed, last first. @throws what an undo throws; those before it are then not run. */
+  rollback(): void {
+    for (let undo = this.#undo.pop(); undo; undo = this.#undo.pop()) undo();
+  }
+}

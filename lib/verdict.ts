@@ -1,0 +1,58 @@
+/** Is a task running? (design section 9). Unknown is never dead. */
+import { comparePlace, type Machine } from './machine.ts';
+import { probeProcess } from './processes.ts';
+import type { TaskRecord } from './record.ts';
+import type { Carrier } from './scan.ts';
+
+export type Verdict =
+  /** The recorded process lives. */
+  | { readonly is: 'running'; readonly pid: number }
+  /** It is dead, but processes with the task's token live. */
+  | { readonly is: 'detached'; readonly carriers: readonly Carrier[] }
+  /** Nobody's process: running until teardown is called for it. */
+  | { readonly is: 'held' }
+  | { readonly is: 'dead' }
+  /** The evidence cannot be read, or is another machine's. */
+  | { readonly is: 'unknown'; readonly reason: string };
+
+/** `scan` is called only when the answer depends on it. */
+export function judgeTask(
+  record: TaskRecord,
+  here: Machine,
+  scan: () => ReadonlyMap<string, readonly Carrier[]>,
+): Verdict {
+  const place = comparePlace(record, here);
+  if (place === 'unknown') {
+    return { is: 'unknown', reason: `it belongs to another machine, container or pid namespace (host ${record.host})` };
+  }
+  if (place === 'past') return { is: 'dead' };
+  if (record.pid !== '') {
+    const pid = Number(record.pid);
+    const process = probeProcess(pid, record.pid_start);
+    if (process === 'unreadable') return { is: 'unknown', reason: `process ${pid} cannot be read` };
+    if (process === 'alive') return { is: 'running', pid };
+  }
+  const carriers = scan().get(record.token) ?? [];
+  if (carriers.length > 0) return { is: 'detached', carriers };
+  return record.state === 'held' ? { is: 'held' } : { is: 'dead' };
+}
+
+/** Why a task is not dead, for a message. */
+export function describeVerdict(verdict: Exclude<Verdict, { is: 'dead' }>): string {
+  switch (verdict.is) {
+    case 'running':
+      return `it is running as pid ${verdict.pid}`;
+    case 'detached':
+      return `its command ended, but processes of it live: ${listCarriers(verdict.carriers)}`;
+    case 'held':
+      return 'it is held';
+    case 'unknown':
+      return verdict.reason;
+  }
+}
+
+function listCarriers(carriers: readonly Carrier[]): string {
+  const named = carriers.slice(0, 5).map(({ pid, name }) => `${pid} (${name})`);
+  const rest = carriers.length - named.length;
+  return named.join(', ') + (rest > 0 ? ` and ${rest} more` : '');
+}
