@@ -1,2 +1,6 @@
-/** The library: what the commands do, for programs. No process is ended and no environment is read at import. */
+/** The library's public exports, nothing else. No process is ended and no environment is read at import. */
 export { type ErrorCode, TaskError } from './errors.ts';
+export { type LibraryOptions, listTasks, type TeardownSettings, teardownTask } from './library.ts';
+export type { KeptEntry } from './remove.ts';
+export type { Listing, TaskStatus } from './status.ts';
+export type { TeardownResult } from './teardown.ts';

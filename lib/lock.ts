@@ -20,6 +20,9 @@ export interface LockWait {
   readonly beat: () => Promise<void>;
 }
 
+/** How long spawn and teardown wait for a busy lock unless told, in milliseconds (design section 5). */
+export const LOCK_WAIT = 5000;
+
 /** How often a busy lock is tried, in milliseconds. */
 const INTERVAL = 10;
 

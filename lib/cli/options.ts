@@ -1,6 +1,7 @@
 /** Reading command lines: a thin layer over parseArgs that answers in one line. */
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { messageOf, TaskError } from '../errors.ts';
+import { LOCK_WAIT } from '../lock.ts';
 
 type Options = NonNullable<ParseArgsConfig['options']>;
 
@@ -23,9 +24,6 @@ export function parseDuration(option: string, text: string): number {
     throw new TaskError('USAGE', `--${option} ${JSON.stringify(text)} is not a duration such as 10s, 5m or 24h`);
   return Number(number) * (UNITS[unit ?? ''] as number) * 1000;
 }
-
-/** How long spawn and teardown wait for a busy lock unless told, in milliseconds (design section 5). */
-export const LOCK_WAIT = 5000;
 
 export function lockWait(text: string | undefined): number {
   return text === undefined ? LOCK_WAIT : parseDuration('lock-wait', text);
