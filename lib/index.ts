@@ -1,6 +1,17 @@
 /** The library's public exports, nothing else. No process is ended and no environment is read at import. */
 export { type ErrorCode, TaskError } from './errors.ts';
-export { type LibraryOptions, listTasks, type TeardownSettings, teardownTask } from './library.ts';
+export {
+  type LibraryOptions,
+  listTasks,
+  type PreparedTask,
+  type PrepareSettings,
+  prepareTask,
+  type SpawnSettings,
+  spawnTask,
+  type TeardownSettings,
+  teardownTask,
+} from './library.ts';
 export type { KeptEntry } from './remove.ts';
+export type { RunResult } from './run.ts';
 export type { Listing, TaskStatus } from './status.ts';
 export type { TeardownResult } from './teardown.ts';

@@ -2,20 +2,124 @@
  * The operations for programs: the commands' own, with settings instead of options. Nothing here ends the process,
  * prints, or reads the environment but the one that is handed in.
  */
+import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { taskEnvironment } from './environment.ts';
 import { TaskError } from './errors.ts';
 import { findHome, type Home } from './home.ts';
 import { LOCK_WAIT } from './lock.ts';
 import { readMachine } from './machine.ts';
 import { assertTaskId, type Environment, locateBase, locateHome } from './paths.ts';
+import { type ProcessInfo, readProcess } from './processes.ts';
+import { randomHex } from './random.ts';
+import { parseSetting } from './record.ts';
+import { type RunResult, runTask } from './run.ts';
+import { prepareTask as prepare, type SpawnContext } from './spawn.ts';
 import { type Listing, listTasks as list } from './status.ts';
 import { type TeardownOptions, type TeardownResult, teardownTask as teardown } from './teardown.ts';
+import { AbortTrap } from './trap.ts';
 
 export interface LibraryOptions {
   /** The home; else what `env` says, as for the commands. */
   readonly home?: string;
   /** Where FM_HOME, XDG_STATE_HOME, HOME and FM_TASK_TMP_BASE are looked up; the process's own by default. */
   readonly env?: Environment;
+}
+
+export interface PrepareSettings extends LibraryOptions {
+  /** Where a fresh root goes; else FM_TASK_TMP_BASE, else /tmp. A task that lives elsewhere is then refused. */
+  readonly base?: string;
+  /** Whether TMPDIR is set to the root; else what the flag config/task-tmpdir-pin says. */
+  readonly pin?: boolean;
+  /** Keys of your own for the task's record. */
+  readonly set?: Readonly<Record<string, string>>;
+  /** How long a busy lock is waited for, in milliseconds. */
+  readonly lockWaitMs?: number;
+}
+
+export interface PreparedTask {
+  readonly id: string;
+  readonly root: string;
+  /** Whether the task was there already: its root and content are kept. */
+  readonly relaunched: boolean;
+  /** What the task's processes must have in their environment ... */
+  readonly env: Readonly<Record<string, string>>;
+  /** ... and what they must not have. */
+  readonly unset: readonly string[];
+}
+
+/**
+ * Claims an id, its root and its record as `task-spawn --env` does. `pid` is the task's process; without it the task is
+ * held until its teardown. @throws TaskError
+ */
+export async function prepareTask(
+  id: string,
+  settings: PrepareSettings & { readonly pid?: number; readonly signal?: AbortSignal } = {},
+): Promise<PreparedTask> {
+  assertTaskId(id);
+  const { env = process.env, pid, signal, base, pin, set = {}, lockWaitMs = LOCK_WAIT } = settings;
+  const trap = new AbortTrap(() => false, new Set(), signal);
+  const context: SpawnContext = { trap, here: readMachine(), uid: userId(), now: () => new Date() };
+  const prepared = await prepare(context, {
+    id,
+    home: locateHome(settings.home, env),
+    base: { ...locateBase(base, env), explicit: base !== undefined },
+    pin,
+    settings: Object.entries(set).map(([key, value]) => parseSetting(`${key}=${value}`)),
+    lockWaitMs,
+    command: '',
+    spawner: findProcess(process.pid),
+    launcher: pid === undefined ? undefined : findProcess(pid),
+  });
+  const { set: added, unset } = taskEnvironment(prepared, env.FM_TASK_TOKEN);
+  return { id, root: prepared.record.tasktmp, relaunched: prepared.relaunched, env: Object.fromEntries(added), unset };
+}
+
+function findProcess(pid: number): ProcessInfo {
+  const found = readProcess(pid);
+  if (typeof found !== 'string' && !found.dead) return found;
+  throw new TaskError('USAGE', `there is no process ${pid}, or it cannot be read`);
+}
+
+export interface SpawnSettings extends PrepareSettings {
+  readonly cwd?: string;
+  /** The command's standard input, output and error: this process's, or nothing. */
+  readonly stdio?: 'inherit' | 'ignore';
+  /** Called with the command's pid once it is started; signals to it are the caller's to send. */
+  readonly onStart?: (pid: number) => void;
+}
+
+/**
+ * Runs a command as a task in a child process, waits, and tears that launch down, as `task-spawn --rm` does. `command`
+ * and its arguments are passed on as they are. @throws TaskError IO when the prefix itself cannot be started
+ */
+export async function spawnTask(
+  id: string,
+  command: readonly [file: string, ...args: string[]],
+  settings: SpawnSettings = {},
+): Promise<RunResult> {
+  assertTaskId(id);
+  const { env = process.env, home, base, pin, set = {}, lockWaitMs = LOCK_WAIT, cwd, onStart } = settings;
+  const option = (name: string, value: string | undefined) => (value === undefined ? [] : [`--${name}`, value]);
+  const spawnGen = randomHex(16);
+  return runTask({
+    shim: join(import.meta.dirname, '../bin/task-spawn'),
+    options: [
+      ...option('home', home),
+      ...option('base', base),
+      ...(pin === undefined ? [] : [pin ? '--pin' : '--no-pin']),
+      ...Object.entries(set).flatMap(([key, value]) => option('set', `${key}=${value}`)),
+      ...option('lock-wait', `${lockWaitMs / 1000}s`),
+      id,
+    ],
+    command,
+    spawnGen,
+    env,
+    cwd,
+    stdio: settings.stdio ?? 'inherit',
+    ...(onStart ? { onStart } : {}),
+    teardown: () => teardownTask(id, { ...(home === undefined ? {} : { home }), env, spawnGen, lockWaitMs }),
+  });
 }
 
 export interface TeardownSettings extends LibraryOptions, Partial<TeardownOptions> {
@@ -31,7 +135,7 @@ export async function teardownTask(id: string, settings: TeardownSettings = {}):
   assertTaskId(id);
   const home = openFor(settings, true);
   if (!home) return { is: 'nothing' };
-  const { signal, lockWaitMs = LOCK_WAIT, waitMs, stopGraceMs } = settings;
+  const { signal, lockWaitMs = LOCK_WAIT, waitMs, stopGraceMs, spawnGen } = settings;
   const stop = () => signal?.aborted ?? false;
   const beat = async () => {
     await nextTurn();
@@ -41,6 +145,7 @@ export async function teardownTask(id: string, settings: TeardownSettings = {}):
     lockWaitMs,
     ...(waitMs === undefined ? {} : { waitMs }),
     ...(stopGraceMs === undefined ? {} : { stopGraceMs }),
+    ...(spawnGen === undefined ? {} : { spawnGen }),
   };
   return teardown({ home, here: readMachine(), stop, beat }, id, options);
 }
@@ -55,6 +160,10 @@ export function listTasks(settings: LibraryOptions & { readonly ids?: readonly s
 }
 
 function openFor({ home, env = process.env }: LibraryOptions, tighten: boolean): Home | undefined {
-  const found = findHome(locateHome(home, env), process.geteuid?.() ?? 0, env, tighten);
+  const found = findHome(locateHome(home, env), userId(), env, tighten);
   return 'missing' in found ? undefined : found;
+}
+
+function userId(): number {
+  return process.geteuid?.() ?? 0;
 }

@@ -2,9 +2,9 @@
  * The shared derivation: from settings and an id to every path of a task. Both commands use it; nothing else in the
  * tree spells the names below. Pure: it looks at no file.
  */
-import { createHash } from 'node:crypto';
 import { join, resolve } from 'node:path';
 import { TaskError } from './errors.ts';
+import { sha256 } from './sha256.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -100,7 +100,7 @@ export function homePaths(home: string) {
 
 /** The tag of a home: two homes, two users and two containers that call their homes alike never share one. */
 export function deriveTag(homeId: string, home: string, uid: number): string {
-  return createHash('sha256').update(`${homeId}\0${home}\0${uid}`).digest('hex').slice(0, 8);
+  return sha256(`${homeId}\0${home}\0${uid}`).slice(0, 8);
 }
 
 /** The root of a task. The tag is of fixed length, so that no two pairs of tag and id give one name. */

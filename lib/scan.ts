@@ -11,12 +11,12 @@ export interface Carrier {
   readonly start: string;
   /** The program's name as the kernel has it, at most 15 bytes. */
   readonly name: string;
+  /** It belongs to a task that was started inside this one: it has this one's token as FM_TASK_PARENT. */
+  readonly inner: boolean;
 }
 
-const VARIABLE = 'FM_TASK_TOKEN=';
-
 /**
- * The living processes by the token they carry, without `self` and its ancestors: those are never a task's leak, even
+ * The living processes by the token they carry, as their own or as their outer task's, without `self` and its ancestors: those are never a task's leak, even
  * when a task runs its own teardown. Linux only; elsewhere nothing is found.
  */
 export function scanTokens(self: number = process.pid): Map<string, Carrier[]> {
@@ -25,27 +25,31 @@ export function scanTokens(self: number = process.pid): Map<string, Carrier[]> {
   const spared = lineage(self);
   for (const name of readdirSync('/proc')) {
     if (!/^\d+$/.test(name) || spared.has(Number(name))) continue;
-    const token = readToken(name);
-    const info = token === undefined ? 'gone' : readProcess(Number(name));
-    if (token === undefined || typeof info === 'string' || info.dead) continue;
-    const carriers = found.get(token) ?? [];
-    carriers.push({ pid: info.pid, start: info.start, name: readName(name) });
-    found.set(token, carriers);
+    const tokens = readTokens(name);
+    const info = tokens.size === 0 ? 'gone' : readProcess(Number(name));
+    if (typeof info === 'string' || info.dead) continue;
+    for (const [token, inner] of tokens) {
+      const carriers = found.get(token) ?? [];
+      carriers.push({ pid: info.pid, start: info.start, name: readName(name), inner });
+      found.set(token, carriers);
+    }
   }
   return found;
 }
 
-function readToken(pid: string): string | undefined {
+/** The tokens in a process's environment, and whether each is only its outer task's. */
+function readTokens(pid: string): Map<string, boolean> {
   let environ: string;
   try {
     environ = readFileSync(`/proc/${pid}/environ`, 'latin1');
   } catch {
-    return undefined;
+    return new Map();
   }
-  return environ
-    .split('\0')
-    .find((entry) => entry.startsWith(VARIABLE))
-    ?.slice(VARIABLE.length);
+  const tokens = new Map<string, boolean>();
+  for (const [, name, token] of environ.matchAll(/(?:^|\0)FM_TASK_(PARENT|TOKEN)=([^\0]+)/g)) {
+    tokens.set(token as string, name === 'PARENT' && tokens.get(token as string) !== false);
+  }
+  return tokens;
 }
 
 function readName(pid: string): string {

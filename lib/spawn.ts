@@ -2,7 +2,6 @@
  * The operation behind task-spawn up to the moment when the shell becomes the command: design section 6, steps 2 to 5.
  * What it finds on record decides (the state table); what it makes is written down first and taken back when it aborts.
  */
-import { randomBytes } from 'node:crypto';
 import { openBase } from './base.ts';
 import { statfsText } from './durable.ts';
 import { errnoOf, messageOf, TaskError, unlessMissing } from './errors.ts';
@@ -10,13 +9,16 @@ import { hasFlag } from './flags.ts';
 import { lstatSync } from './fs.ts';
 import { type Home, openHome } from './home.ts';
 import type { Machine } from './machine.ts';
+import { readNarrowPins } from './narrow-pins.ts';
 import { type BaseSetting, deriveRoot, gotmpOf, type HomeSetting } from './paths.ts';
 import type { ProcessInfo } from './processes.ts';
+import { randomHex } from './random.ts';
 import { applySettings, clashingKey, type Entry, formatEntries, type TaskRecord } from './record.ts';
 import { type Birth, dropRecord, publishRecord, readRecord, replaceRecord } from './record-file.ts';
 import { retireTask } from './retire.ts';
 import { discardUnborn, findObstacle, type Identity, inspectRoot, makeFolder, tightenFolder, UNBORN } from './root.ts';
 import { scanTokens } from './scan.ts';
+import { assertSocketRoom } from './socket-room.ts';
 import { describeDistrust, withTaskLock } from './task.ts';
 import type { AbortTrap } from './trap.ts';
 import { describeVerdict, judgeTask } from './verdict.ts';
@@ -31,10 +33,14 @@ export interface SpawnRequest {
   readonly settings: readonly Entry[];
   /** How long a busy lock is waited for, in milliseconds. */
   readonly lockWaitMs: number;
-  /** argv[0] of the command, for the record. */
+  /** argv[0] of the command, for the record; empty for a task whose process was given, or that has none. */
   readonly command: string;
-  /** The process that will BE the command. */
-  readonly launcher: ProcessInfo;
+  /** The process that plans the launch, or that will become the command. */
+  readonly spawner: ProcessInfo;
+  /** The process that is, or will be, the command; undefined for a task that is held. */
+  readonly launcher: ProcessInfo | undefined;
+  /** Chosen by the parent of a --rm launch, so that it can tell this launch from any other. */
+  readonly spawnGen?: string;
 }
 
 export interface SpawnContext {
@@ -48,6 +54,8 @@ export interface Prepared {
   readonly home: Home;
   readonly record: TaskRecord;
   readonly relaunched: boolean;
+  /** Variables that are set to the root besides TMPDIR. */
+  readonly narrowPins: readonly string[];
 }
 
 /** What the record allows. */
@@ -63,7 +71,8 @@ export async function prepareTask(context: SpawnContext, request: SpawnRequest):
   const { trap } = context;
   const home = await openOrMakeHome(request.home, context.uid);
   const pin = request.pin ?? hasFlag(home, 'task-tmpdir-pin');
-  const launch = launchKeys(context, request, pin);
+  const narrowPins = readNarrowPins(home);
+  const launch = describeLaunch(context, request, pin, pin || narrowPins.length > 0);
   return withTaskLock(home, request.id, { ms: request.lockWaitMs, beat: trap.beat }, async () => {
     try {
       const start = await decideStart(context, home, request);
@@ -75,7 +84,7 @@ export async function prepareTask(context: SpawnContext, request: SpawnRequest):
       await trap.beat();
       publishRecord(home, record);
       trap.disarm();
-      return { home, record, relaunched: start.kind === 'relaunch' };
+      return { home, record, relaunched: start.kind === 'relaunch', narrowPins };
     } catch (error) {
       throw abort(trap, home, request.id, error);
     }
@@ -92,26 +101,33 @@ async function openOrMakeHome(setting: HomeSetting, uid: number): Promise<Home> 
   return made;
 }
 
-type LaunchKeys = Pick<
-  TaskRecord,
-  'spawn_gen' | 'tmpdir_pin' | 'host' | 'boot_id' | 'pid_ns' | 'pid' | 'pid_start' | 'tty_nr' | 'command'
->;
-
-/** The keys that belong to the launch and not to the task: new each time. */
-function launchKeys({ here }: SpawnContext, { launcher, command }: SpawnRequest, pin: boolean): LaunchKeys {
-  return {
-    spawn_gen: randomKey(),
-    tmpdir_pin: pin ? '1' : '0',
-    ...here,
-    pid: String(launcher.pid),
-    pid_start: launcher.start,
-    tty_nr: launcher.tty,
-    command: JSON.stringify(command),
-  };
+/** What belongs to the launch and not to the task: new each time. */
+interface Launch {
+  /** Of the process that is at work now, and of the one that will be the task. */
+  readonly spawner: Pick<TaskRecord, 'pid' | 'pid_start' | 'tty_nr'>;
+  readonly keys: Pick<
+    TaskRecord,
+    'state' | 'spawn_gen' | 'tmpdir_pin' | 'host' | 'boot_id' | 'pid_ns' | 'pid' | 'pid_start' | 'tty_nr' | 'command'
+  >;
+  /** Whether any variable sends other programs' temporary files into the root. */
+  readonly pinned: boolean;
 }
 
-function randomKey(): string {
-  return randomBytes(16).toString('hex');
+function describeLaunch({ here }: SpawnContext, request: SpawnRequest, pin: boolean, pinned: boolean): Launch {
+  const { launcher, spawner, command, spawnGen } = request;
+  const keys = {
+    state: launcher ? ('active' as const) : ('held' as const),
+    spawn_gen: spawnGen ?? randomHex(16),
+    tmpdir_pin: pin ? '1' : '0',
+    ...here,
+    ...processKeys(launcher),
+    command: JSON.stringify(command),
+  };
+  return { spawner: processKeys(spawner), keys, pinned };
+}
+
+function processKeys(process: ProcessInfo | undefined) {
+  return { pid: String(process?.pid ?? ''), pid_start: process?.start ?? '', tty_nr: process?.tty ?? '' };
 }
 
 /** Step 2: the state table of section 6, row by row (A27). @throws TaskError for every row that is refused. */
@@ -170,7 +186,7 @@ async function startFresh(
   context: SpawnContext,
   home: Home,
   request: SpawnRequest,
-  launch: LaunchKeys,
+  launch: Launch,
   extra: readonly Entry[],
 ): Promise<TaskRecord> {
   const { trap, uid } = context;
@@ -182,10 +198,11 @@ async function startFresh(
       'NOT_OURS',
       `${root}: ${obstacle}, and no record of this home proves it; it is untouched: move it away`,
     );
+  if (launch.pinned) assertSocketRoom(root);
   const record: TaskRecord = {
     schema: '1',
     id: request.id,
-    token: randomKey(),
+    token: randomHex(16),
     created_at: context.now().toISOString(),
     home: home.path,
     base: base.path,
@@ -193,7 +210,8 @@ async function startFresh(
     base_ino: base.ino,
     tasktmp: root,
     ...UNBORN,
-    ...launch,
+    ...launch.keys,
+    ...launch.spawner,
     state: 'creating',
     extra: applySettings(extra, request.settings),
   };
@@ -203,7 +221,7 @@ async function startFresh(
   const identity = claimFolder(context, root, base.path);
   await trap.beat();
   claimFolder(context, gotmpOf(root), base.path);
-  return { ...record, ...identity, state: 'active' };
+  return { ...record, ...launch.keys, ...identity };
 }
 
 /** Step 3 for a dead task: its own proven root, or a new one that the record announces first. Gives the record to publish. */
@@ -211,7 +229,7 @@ async function startAgain(
   context: SpawnContext,
   home: Home,
   request: SpawnRequest,
-  launch: LaunchKeys,
+  launch: Launch,
   start: Start & { kind: 'relaunch' },
 ): Promise<TaskRecord> {
   const { trap, uid, here } = context;
@@ -223,6 +241,7 @@ async function startAgain(
       `the task ${record.id} lives in the base ${record.base}: leave --base out, or tear it down first`,
     );
   }
+  if (launch.pinned) assertSocketRoom(root);
   const finding = inspectRoot(home, record, birth, here);
   if (finding.is === 'foreign')
     throw new TaskError(
@@ -253,10 +272,9 @@ async function startAgain(
   const { dead_since: _, ...kept } = record;
   return {
     ...kept,
-    ...launch,
+    ...launch.keys,
     ...identity,
     base_dev: base.dev,
-    state: 'active',
     extra: applySettings(record.extra, request.settings),
   };
 }

@@ -4,6 +4,7 @@ import { messageOf, TaskError } from './errors.ts';
 import type { Home } from './home.ts';
 import type { Machine } from './machine.ts';
 import { taskPaths } from './paths.ts';
+import { lineage } from './processes.ts';
 import type { TaskRecord } from './record.ts';
 import { dropRecord, type Reading, readRecord } from './record-file.ts';
 import { planRetirement, type Retired, type RetirePlan, retireTask } from './retire.ts';
@@ -18,6 +19,8 @@ export interface TeardownOptions {
   readonly waitMs?: number;
   /** End the recorded process: TERM, so many milliseconds of grace, KILL. */
   readonly stopGraceMs?: number;
+  /** Only this launch; a record with another spawn_gen is somebody else's and is left (is: 'nothing'). */
+  readonly spawnGen?: string;
 }
 
 export interface TeardownContext extends EndContext {
@@ -46,6 +49,7 @@ export async function teardownTask(
     const reading = trust(context.home, id, readRecord(context.home, id));
     if (reading.kind !== 'task') return { is: reading.kind === 'none' ? 'nothing' : 'notes' };
     const { record, birth } = reading;
+    if (options.spawnGen !== undefined && options.spawnGen !== record.spawn_gen) return { is: 'nothing' };
     if (seen !== undefined && seen !== record.spawn_gen) {
       throw new TaskError(
         'BUSY',
@@ -72,13 +76,23 @@ export function planTeardown(
 async function awaitEnd(context: TeardownContext, id: string, options: TeardownOptions): Promise<string | undefined> {
   if (options.waitMs === undefined && options.stopGraceMs === undefined) return undefined;
   const reading = readRecord(context.home, id);
-  if (reading.kind !== 'task' || judgeTask(reading.record, context.here, noScan).is !== 'running') return undefined;
+  if (reading.kind !== 'task' || judgeTask(asSeenFromInside(reading.record), context.here, noScan).is !== 'running')
+    return undefined;
   if (options.stopGraceMs !== undefined) await endProcess(reading.record, options.stopGraceMs, context);
   else await waitForEnd(reading.record, options.waitMs ?? 0, context);
   return reading.record.spawn_gen;
 }
 
 const noScan = () => new Map();
+
+/**
+ * A task whose process was given (--pid) and is our own ancestor counts as held: its shell tears it down itself, needs
+ * neither --stop nor --wait for that, and is never signalled. A launch of ours always has a command.
+ */
+function asSeenFromInside(record: TaskRecord): TaskRecord {
+  const given = record.command === '""' && record.pid !== '';
+  return given && lineage(process.pid).has(Number(record.pid)) ? { ...record, state: 'held', pid: '' } : record;
+}
 
 /** Passes on what may be acted on. @throws TaskError RECORD for the rest. */
 function trust(home: Home, id: string, reading: Reading): Extract<Reading, { kind: 'none' | 'task' | 'notes' }> {
@@ -90,7 +104,7 @@ function trust(home: Home, id: string, reading: Reading): Extract<Reading, { kin
 /** @throws TaskError BUSY unless the task is over. What is creating or removing has no command, and its lock is ours. */
 function assertEnded(context: TeardownContext, record: TaskRecord): void {
   if (record.state === 'creating' || record.state === 'removing') return;
-  const verdict = judgeTask(record, context.here, () => scanTokens());
+  const verdict = judgeTask(asSeenFromInside(record), context.here, () => scanTokens());
   if (verdict.is === 'dead' || verdict.is === 'held') return;
   const next = {
     running: 'end it with --stop, or wait for it with --wait',

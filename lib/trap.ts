@@ -10,24 +10,31 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
 export class AbortTrap {
   readonly #undo: (() => void)[] = [];
   readonly #isLauncherGone: () => boolean;
+  readonly #ignored: ReadonlySet<string>;
+  readonly #abort: AbortSignal | undefined;
   #signal: string | undefined;
 
-  /** `isLauncherGone` says whether the shell that is to become the command has ended. */
-  constructor(isLauncherGone: () => boolean) {
+  /**
+   * `isLauncherGone` says whether the shell that is to become the command has ended; `ignored` names the signals that
+   * the caller ignores (nohup): Node itself forgets that when it starts; `abort` is a program's own way to say stop.
+   */
+  constructor(isLauncherGone: () => boolean, ignored: ReadonlySet<string> = new Set(), abort?: AbortSignal) {
     this.#isLauncherGone = isLauncherGone;
+    this.#ignored = ignored;
+    this.#abort = abort;
   }
 
   readonly #remember = (signal: string) => {
-    this.#signal ??= signal;
+    if (!this.#ignored.has(signal)) this.#signal ??= signal;
   };
 
   listen(): void {
     for (const signal of SIGNALS) process.on(signal, this.#remember);
   }
 
-  /** From here on a signal ends this process as it would any other. */
+  /** From here on a signal ends this process as it would any other; one that the caller ignores still does not. */
   unlisten(): void {
-    for (const signal of SIGNALS) process.off(signal, this.#remember);
+    for (const signal of SIGNALS) if (!this.#ignored.has(signal)) process.off(signal, this.#remember);
   }
 
   /** Between two steps: lets signals be heard. @throws TaskError ABORTED on a signal or without a launching shell. */
@@ -35,13 +42,14 @@ export class AbortTrap {
     await nextTurn();
     if (this.#signal !== undefined)
       throw new TaskError('ABORTED', `aborted by ${this.#signal}: the command was not started`);
+    if (this.#abort?.aborted) throw new TaskError('ABORTED', 'aborted: nothing was started');
     if (this.#isLauncherGone())
       throw new TaskError('ABORTED', 'the launching shell is gone: the command was not started');
   };
 
   /** Whether a signal was heard. */
   get signalled(): boolean {
-    return this.#signal !== undefined;
+    return this.#signal !== undefined || (this.#abort?.aborted ?? false);
   }
 
   /** Adds what takes the last step back. */

@@ -7,7 +7,7 @@ import type { Carrier } from './scan.ts';
 export type Verdict =
   /** The recorded process lives. */
   | { readonly is: 'running'; readonly pid: number }
-  /** It is dead, but processes with the task's token live. */
+  /** It is dead, but processes of the task, or of a task that was started inside it, live. */
   | { readonly is: 'detached'; readonly carriers: readonly Carrier[] }
   /** Nobody's process: running until teardown is called for it. */
   | { readonly is: 'held' }
@@ -52,7 +52,9 @@ export function describeVerdict(verdict: Exclude<Verdict, { is: 'dead' }>): stri
 }
 
 function listCarriers(carriers: readonly Carrier[]): string {
-  const named = carriers.slice(0, 5).map(({ pid, name }) => `${pid} (${name})`);
+  const named = carriers
+    .slice(0, 5)
+    .map(({ pid, name, inner }) => `${pid} (${name}${inner ? ', of a task inside it' : ''})`);
   const rest = carriers.length - named.length;
   return named.join(', ') + (rest > 0 ? ` and ${rest} more` : '');
 }

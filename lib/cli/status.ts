@@ -3,6 +3,7 @@ import pkg from '../../package.json' with { type: 'json' };
 import { findHome } from '../home.ts';
 import { readMachine } from '../machine.ts';
 import { report } from '../main.ts';
+import { writeText } from '../output.ts';
 import { assertTaskId, locateBase, locateHome } from '../paths.ts';
 import { type Listing, listTasks, type TaskStatus } from '../status.ts';
 import { formatAge } from '../text.ts';
@@ -35,7 +36,7 @@ const OPTIONS = {
 export async function main(args: readonly string[]): Promise<number> {
   const { values, positionals: ids } = parseOptions(args, OPTIONS);
   if (values.help || values.version) {
-    process.stdout.write(values.help ? HELP : `${pkg.version}\n`);
+    writeText(1, values.help ? HELP : `${pkg.version}\n`);
     return 0;
   }
   ids.forEach(assertTaskId);
@@ -53,7 +54,7 @@ export async function main(args: readonly string[]): Promise<number> {
 }
 
 function print(text: string): void {
-  process.stdout.write(text);
+  writeText(1, text);
 }
 
 /** The documented object (docs/json.md). */

@@ -6,6 +6,7 @@ import { worstStatus } from '../exit.ts';
 import { findHome } from '../home.ts';
 import { readMachine } from '../machine.ts';
 import { describeError, report, statusOf } from '../main.ts';
+import { writeText } from '../output.ts';
 import { assertTaskId, locateHome } from '../paths.ts';
 import {
   forgetTask,
@@ -77,7 +78,7 @@ interface Report {
 export async function main(args: readonly string[]): Promise<number> {
   const { values, positionals: ids } = parseOptions(args, OPTIONS);
   if (values.help || values.version) {
-    process.stdout.write(values.help ? HELP : `${pkg.version}\n`);
+    writeText(1, values.help ? HELP : `${pkg.version}\n`);
     return 0;
   }
   assertUsage(values, ids);
@@ -217,7 +218,7 @@ function finish(values: Values, reports: readonly Report[]): number {
 
 function writeJson(value: unknown): void {
   try {
-    process.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
+    writeText(1, `${JSON.stringify(value, null, 2)}\n`);
   } catch (error) {
     if (errnoOf(error) !== 'EPIPE') throw error;
   }
