@@ -58,12 +58,12 @@ function signal(record: TaskRecord, name: NodeJS.Signals): void {
 }
 
 async function isGone(record: TaskRecord, ms: number, context: EndContext): Promise<boolean> {
-  for (const end = performance.now() + ms; ; ) {
+  for (const end = process.uptime() * 1000 + ms; ; ) {
     const found = probeProcess(Number(record.pid), record.pid_start);
     if (found === 'unreadable')
       throw new TaskError('BUSY', `pid ${record.pid} of the task ${record.id} cannot be read: kept`);
     if (found === 'dead') return true;
-    if (performance.now() >= end) return false;
+    if (process.uptime() * 1000 >= end) return false;
     await context.beat();
     await sleep(INTERVAL);
   }

@@ -2,11 +2,11 @@
  * One task at a time: a lock the kernel releases when its holder dies, so that there is no staleness rule and no age
  * (design section 5). Everything that changes a task holds it.
  */
-import { createRequire } from 'node:module';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { statfsText } from './durable.ts';
 import { errnoOf, messageOf, TaskError, unlessMissing } from './errors.ts';
 import { closeSync, constants, fchmodSync, fstatSync, lstatSync, openSync, unlinkSync } from './fs.ts';
+import { lazyRequire } from './lazy.ts';
 
 export interface TaskLock {
   /** Lets go. With `unlink` the lock file goes too: only its holder may do that. */
@@ -28,11 +28,11 @@ const INTERVAL = 10;
 
 /** The lock, or undefined when it stayed busy. @throws TaskError IO, or whatever `beat` throws. */
 export async function acquireLock(path: string, wait: LockWait): Promise<TaskLock | undefined> {
-  for (const end = performance.now() + wait.ms; ; ) {
+  for (const end = process.uptime() * 1000 + wait.ms; ; ) {
     const fd = tryPath(path);
     if (fd !== undefined) return { release: ({ unlink }) => release(path, fd, unlink) };
     await wait.beat();
-    if (performance.now() >= end) return undefined;
+    if (process.uptime() * 1000 >= end) return undefined;
     await sleep(INTERVAL);
   }
 }
@@ -85,9 +85,7 @@ interface Binding {
 
 /** The package's prebuilt file itself: its JavaScript loader costs 9 to 12 ms at each start (measured). */
 const loadBinding = (): Binding =>
-  createRequire(import.meta.url)(
-    `fs-native-extensions/prebuilds/${process.platform}-${process.arch}/fs-native-extensions.node`,
-  );
+  lazyRequire(`fs-native-extensions/prebuilds/${process.platform}-${process.arch}/fs-native-extensions.node`);
 
 let binding: Binding | undefined;
 

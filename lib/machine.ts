@@ -1,7 +1,7 @@
 /** Which machine, boot and pid namespace this is: what a recorded pid means only together with. */
-import { execFileSync } from 'node:child_process';
 import { hostname } from 'node:os';
 import { readFileSync, readlinkSync } from './fs.ts';
+import { runTool } from './tool.ts';
 
 export interface Machine {
   /** machine-id and node name, parted by a space; "-" for a machine-id that is not known. */
@@ -25,8 +25,7 @@ export function readMachine(): Machine {
   };
   const host = `${text(() => readFileSync('/etc/machine-id', 'latin1'))} ${text(() => hostname())}`;
   if (process.platform === 'darwin') {
-    const session = () =>
-      execFileSync('/usr/sbin/sysctl', ['-n', 'kern.bootsessionuuid'], { encoding: 'latin1', timeout: 5000 });
+    const session = () => runTool('/usr/sbin/sysctl', ['-n', 'kern.bootsessionuuid']);
     return { host, boot_id: text(session), pid_ns: '-' };
   }
   return {

@@ -2,9 +2,9 @@
  * What a process is and whether it still is: pid and start time. On Linux from /proc without any tool; on macOS from
  * ps(1). What cannot be read is 'unreadable', never 'gone' (case B89).
  */
-import { execFileSync } from 'node:child_process';
 import { errnoOf } from './errors.ts';
 import { readFileSync } from './fs.ts';
+import { runTool } from './tool.ts';
 
 export interface ProcessInfo {
   readonly pid: number;
@@ -58,12 +58,7 @@ export function parseStat(pid: number, text: string): ProcessInfo | undefined {
 
 function readPs(pid: number): ProcessReading {
   try {
-    const env = { LC_ALL: 'C', TZ: 'UTC' };
-    const line = execFileSync('/bin/ps', ['-o', 'ppid=,state=,lstart=', '-p', String(pid)], {
-      encoding: 'latin1',
-      env,
-      timeout: 5000,
-    });
+    const line = runTool('/bin/ps', ['-o', 'ppid=,state=,lstart=', '-p', String(pid)]);
     return parsePs(pid, line) ?? 'unreadable';
   } catch {
     return exists(pid) ? 'unreadable' : 'gone';
