@@ -1,6 +1,7 @@
 /** The only module that prints errors, picks an exit status and ends the process. */
 import { errnoOf, messageOf, TaskError } from './errors.ts';
 import { BUG, SPAWN_STATUS, TEARDOWN_STATUS } from './exit.ts';
+import { writeText } from './output.ts';
 
 const OLDEST_NODE = [20, 19] as const;
 
@@ -35,9 +36,11 @@ export function assertNode(version: string): void {
   );
 }
 
-/** One line on standard error. */
+/** One line on standard error. Where that cannot be written to, the exit status has to do. */
 export function report(command: Command, line: string): void {
-  process.stderr.write(`${command}: ${line}\n`);
+  try {
+    writeText(2, `${command}: ${line}\n`);
+  } catch {}
 }
 
 /** What an error says to a person, in one line. */

@@ -3,9 +3,10 @@ import pkg from '../../package.json' with { type: 'json' };
 import { findHome } from '../home.ts';
 import { readMachine } from '../machine.ts';
 import { report } from '../main.ts';
+import { writeText } from '../output.ts';
 import { assertTaskId, locateBase, locateHome } from '../paths.ts';
 import { type Listing, listTasks, type TaskStatus } from '../status.ts';
-import { formatAge } from '../text.ts';
+import { formatAge, quoteForPeople } from '../text.ts';
 import { parseOptions } from './options.ts';
 
 export const HELP = `usage: task-status [options] [<id> ...]
@@ -33,27 +34,24 @@ const OPTIONS = {
 
 /** Gives the exit status. */
 export async function main(args: readonly string[]): Promise<number> {
-  const { values, positionals: ids } = parseOptions(args, OPTIONS);
+  const { values, positionals } = parseOptions(args, OPTIONS);
+  const ids = [...new Set(positionals)];
   if (values.help || values.version) {
-    process.stdout.write(values.help ? HELP : `${pkg.version}\n`);
+    writeText(1, values.help ? HELP : `${pkg.version}\n`);
     return 0;
   }
   ids.forEach(assertTaskId);
   const home = findHome(locateHome(values.home, process.env), process.geteuid?.() ?? 0, process.env, false);
   if ('missing' in home) {
     report('task-status', `${home.missing}: nothing to show`);
-    if (values.json) print(formatJson(undefined, { tasks: [], unrecorded: [] }));
+    if (values.json) writeText(1, formatJson(undefined, { tasks: [], unrecorded: [] }));
     return 0;
   }
   const base = locateBase(values.base, process.env).path;
   const listing = listTasks(home, readMachine(), ids.length > 0 ? ids : undefined, [base]);
-  print(values.json ? formatJson(home.path, listing) : formatTable(listing, Date.now()));
+  writeText(1, values.json ? formatJson(home.path, listing) : formatTable(listing, Date.now()));
   for (const id of ids) if (!listing.tasks.some((task) => task.id === id)) report('task-status', `${id}: no record`);
   return 0;
-}
-
-function print(text: string): void {
-  process.stdout.write(text);
 }
 
 /** The documented object (docs/json.md). */
@@ -81,8 +79,4 @@ function formatTable({ tasks, unrecorded }: Listing, now: number): string {
 function formatRow({ id, state, createdAt, pid, root }: TaskStatus, now: number): string[] {
   const age = createdAt === undefined ? '-' : formatAge(now - Date.parse(createdAt));
   return [id, state, age, pid === undefined ? '-' : String(pid), root ?? '-'];
-}
-
-function quoteForPeople(path: string): string {
-  return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
 }
