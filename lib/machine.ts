@@ -38,11 +38,12 @@ export function readMachine(): Machine {
 /**
  * How a recorded place relates to this one: 'here' (pids mean the same), 'past' (an earlier boot of this very machine:
  * everything of then is dead), 'unknown' (another host, container or pid namespace: nothing is proved). Machine-ids are
- * baked into images, so 'past' also asks for the node name and for the initial pid namespace on both sides.
+ * baked into images and boot ids into snapshots of machines, so the node name counts too, and 'past' also asks for the
+ * initial pid namespace on both sides.
  */
 export function comparePlace(recorded: Machine, here: Machine): 'here' | 'past' | 'unknown' {
-  if (recorded.boot_id === '-' || here.boot_id === '-') return 'unknown';
+  if (recorded.boot_id === '-' || here.boot_id === '-' || recorded.host !== here.host) return 'unknown';
   if (recorded.boot_id === here.boot_id) return recorded.pid_ns === here.pid_ns ? 'here' : 'unknown';
   const initial = recorded.pid_ns === INITIAL_PID_NS && here.pid_ns === INITIAL_PID_NS;
-  return initial && recorded.host === here.host && /^[0-9a-f]{32} /.test(here.host) ? 'past' : 'unknown';
+  return initial && /^[0-9a-f]{32} /.test(here.host) ? 'past' : 'unknown';
 }

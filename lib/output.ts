@@ -6,16 +6,15 @@ import { lazyRequire } from './lazy.ts';
 /** How long a full pipe of somebody else's making is left alone before the next try, in milliseconds. */
 const PAUSE = 5;
 
-/** Writes all of it; a reader that went away, or a closed descriptor, is no failure. @throws the errno of anything else */
+/** Writes all of it; a reader that went away is no failure. @throws the errno of anything else, such as a full disk */
 export function writeText(fd: number, text: string | Buffer): void {
   const bytes = Buffer.from(text as string);
   for (let done = 0; done < bytes.length; ) {
     try {
       done += writeSync(fd, bytes, done);
     } catch (error) {
-      const errno = errnoOf(error) ?? '';
-      if (['EPIPE', 'EBADF'].includes(errno)) return;
-      if (errno !== 'EAGAIN') throw error;
+      if (errnoOf(error) === 'EPIPE') return;
+      if (errnoOf(error) !== 'EAGAIN') throw error;
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, PAUSE);
     }
   }

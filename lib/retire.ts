@@ -3,7 +3,7 @@
  * for what a killed spawn or teardown left half done. Everything that could refuse is looked at before the first change.
  */
 import { syncFolder } from './durable.ts';
-import { messageOf, TaskError, unlessMissing } from './errors.ts';
+import { errnoOf, messageOf, TaskError, unlessMissing } from './errors.ts';
 import { lstatSync } from './fs.ts';
 import type { Home } from './home.ts';
 import { comparePlace, type Machine } from './machine.ts';
@@ -11,7 +11,7 @@ import { listMountsBelow } from './mounts.ts';
 import type { TaskRecord } from './record.ts';
 import { type Birth, dropRecord, publishRecord, renameToRemoving } from './record-file.ts';
 import { type KeptEntry, type Removal, removeTree } from './remove.ts';
-import { discardUnborn, inspectRoot, type RootFinding } from './root.ts';
+import { discardUnborn, type Identity, inspectRoot, type RootFinding } from './root.ts';
 
 export interface RetireContext {
   readonly home: Home;
@@ -38,7 +38,7 @@ export type Retired =
 export type RetirePlan =
   | { readonly do: 'drop' }
   | { readonly do: 'discard' }
-  | { readonly do: 'remove' }
+  | { readonly do: 'remove'; readonly identity: Identity }
   | { readonly do: 'keep'; readonly own: boolean; readonly reason: string };
 
 /** Step 3: all checks, no change. @throws TaskError BUSY or IO when nothing may be done at all: the record stands as it is. */
@@ -65,18 +65,18 @@ export function planRetirement(context: RetireContext, record: TaskRecord, birth
     case 'unborn':
       return { do: 'discard' };
     case 'own':
-      return planRemoval(record.tasktmp);
+      return planRemoval(record.tasktmp, finding.identity);
   }
 }
 
-function planRemoval(root: string): RetirePlan {
+function planRemoval(root: string, identity: Identity): RetirePlan {
   let mounts: string[];
   try {
     mounts = listMountsBelow(root);
   } catch (error) {
     return { do: 'keep', own: true, reason: `mount points in it cannot be looked for: ${messageOf(error)}` };
   }
-  if (mounts.length === 0) return { do: 'remove' };
+  if (mounts.length === 0) return { do: 'remove', identity };
   return {
     do: 'keep',
     own: true,
@@ -109,17 +109,17 @@ export async function retireTask(context: RetireContext, record: TaskRecord, bir
       return { is: 'removed', root, entries: 1, bytes: 0 };
     case 'remove':
       markRemoving(context.home, record);
-      return removeRoot(context, { ...record, state: 'removing' });
+      return removeRoot(context, { ...record, state: 'removing' }, plan.identity);
   }
 }
 
-async function removeRoot(context: RetireContext, record: TaskRecord): Promise<Retired> {
+async function removeRoot(context: RetireContext, record: TaskRecord, identity: Identity): Promise<Retired> {
   const root = record.tasktmp;
   let removal: Removal | undefined;
   let failure = '';
   let own = true;
   try {
-    removal = await removeTree(root, record.tmp_ino, { uid: context.home.uid, stop: context.stop });
+    removal = await removeTree(root, identity, { uid: context.home.uid, stop: context.stop });
   } catch (error) {
     failure = messageOf(error);
     own = !(error instanceof TaskError && error.code === 'NOT_OURS');
@@ -157,7 +157,9 @@ function markRemoving(home: Home, record: TaskRecord): void {
 /** Keeps the record as leftover, with the reason. A disk too full for that does not matter: the record that stands says enough. */
 function leave(home: Home, record: TaskRecord, own: boolean, reason: string, kept: readonly KeptEntry[] = []): Retired {
   try {
-    publishRecord(home, { ...record, state: 'leftover', leftover_reason: oneLine(`${record.tasktmp}: ${reason}`) });
+    const first = kept[0] ? `, the first: ${kept[0].path}: ${kept[0].reason}` : '';
+    const leftover_reason = oneLine(`${record.tasktmp}: ${reason}${first}`);
+    publishRecord(home, { ...record, state: 'leftover', leftover_reason });
   } catch (error) {
     if (!(error instanceof TaskError) || error.code !== 'IO') throw error;
   }
@@ -170,6 +172,11 @@ function oneLine(text: string): string {
 
 /** The root's absence is put on disk before its record goes, so that power loss cannot bring it back without one. */
 function finish(home: Home, record: TaskRecord): void {
-  syncFolder(record.base);
+  try {
+    syncFolder(record.base);
+  } catch (error) {
+    // A base that may be written and not read (mode 1733) cannot be synced by us: docs/limits.md.
+    if (errnoOf(error) !== 'EACCES') throw error;
+  }
   dropRecord(home, record.id);
 }

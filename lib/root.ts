@@ -49,8 +49,10 @@ export function makeFolder(path: string, uid: number, arm: (undo: () => void) =>
   return identity;
 }
 
-function sameIdentity(a: Identity, b: Identity): boolean {
-  return a.tmp_ino === b.tmp_ino && a.tmp_dev === b.tmp_dev && a.tmp_btime === b.tmp_btime;
+/** Whether what was looked at is the directory of that identity; within one boot. */
+export function isIdentity(stat: BigStat, { tmp_dev, tmp_ino, tmp_btime }: Identity): boolean {
+  const found = identityOf(stat);
+  return found.tmp_ino === tmp_ino && found.tmp_dev === tmp_dev && found.tmp_btime === tmp_btime;
 }
 
 /** 0700 for a directory of ours, through a descriptor that cannot have followed a link; gives the mode it had. */
@@ -70,7 +72,7 @@ export function tightenFolder(path: string, mode = 0o700): number {
 function unmakeFolder(path: string, identity: Identity): void {
   const stat = unlessMissing(() => lookAt(path));
   if (!stat) return;
-  if (!stat.isDirectory() || !sameIdentity(identityOf(stat), identity)) {
+  if (!stat.isDirectory() || !isIdentity(stat, identity)) {
     throw new Error(`${path} is no longer the directory that was made`);
   }
   rmdirSync(path);

@@ -6,7 +6,7 @@ import { report } from '../main.ts';
 import { writeText } from '../output.ts';
 import { assertTaskId, locateBase, locateHome } from '../paths.ts';
 import { type Listing, listTasks, type TaskStatus } from '../status.ts';
-import { formatAge } from '../text.ts';
+import { formatAge, quoteForPeople } from '../text.ts';
 import { parseOptions } from './options.ts';
 
 export const HELP = `usage: task-status [options] [<id> ...]
@@ -34,7 +34,8 @@ const OPTIONS = {
 
 /** Gives the exit status. */
 export async function main(args: readonly string[]): Promise<number> {
-  const { values, positionals: ids } = parseOptions(args, OPTIONS);
+  const { values, positionals } = parseOptions(args, OPTIONS);
+  const ids = [...new Set(positionals)];
   if (values.help || values.version) {
     writeText(1, values.help ? HELP : `${pkg.version}\n`);
     return 0;
@@ -43,18 +44,14 @@ export async function main(args: readonly string[]): Promise<number> {
   const home = findHome(locateHome(values.home, process.env), process.geteuid?.() ?? 0, process.env, false);
   if ('missing' in home) {
     report('task-status', `${home.missing}: nothing to show`);
-    if (values.json) print(formatJson(undefined, { tasks: [], unrecorded: [] }));
+    if (values.json) writeText(1, formatJson(undefined, { tasks: [], unrecorded: [] }));
     return 0;
   }
   const base = locateBase(values.base, process.env).path;
   const listing = listTasks(home, readMachine(), ids.length > 0 ? ids : undefined, [base]);
-  print(values.json ? formatJson(home.path, listing) : formatTable(listing, Date.now()));
+  writeText(1, values.json ? formatJson(home.path, listing) : formatTable(listing, Date.now()));
   for (const id of ids) if (!listing.tasks.some((task) => task.id === id)) report('task-status', `${id}: no record`);
   return 0;
-}
-
-function print(text: string): void {
-  writeText(1, text);
 }
 
 /** The documented object (docs/json.md). */
@@ -82,8 +79,4 @@ function formatTable({ tasks, unrecorded }: Listing, now: number): string {
 function formatRow({ id, state, createdAt, pid, root }: TaskStatus, now: number): string[] {
   const age = createdAt === undefined ? '-' : formatAge(now - Date.parse(createdAt));
   return [id, state, age, pid === undefined ? '-' : String(pid), root ?? '-'];
-}
-
-function quoteForPeople(path: string): string {
-  return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
 }

@@ -1,7 +1,7 @@
 /** task-teardown: options -> operation -> report. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import pkg from '../../package.json' with { type: 'json' };
-import { errnoOf, TaskError } from '../errors.ts';
+import { TaskError } from '../errors.ts';
 import { worstStatus } from '../exit.ts';
 import { findHome } from '../home.ts';
 import { readMachine } from '../machine.ts';
@@ -76,15 +76,17 @@ interface Report {
 
 /** Gives the exit status; human text goes to standard error. */
 export async function main(args: readonly string[]): Promise<number> {
-  const { values, positionals: ids } = parseOptions(args, OPTIONS);
+  const { values, positionals: given } = parseOptions(args, OPTIONS);
   if (values.help || values.version) {
     writeText(1, values.help ? HELP : `${pkg.version}\n`);
     return 0;
   }
-  assertUsage(values, ids);
+  assertUsage(values, given);
+  const options = readOptions(values);
+  const ids = [...new Set(given)];
   const setting = locateHome(values.home, process.env);
   const uid = process.geteuid?.() ?? 0;
-  const home = findHome(setting, uid, process.env, true);
+  const home = findHome(setting, uid, process.env, !values['dry-run']);
   if ('missing' in home) {
     return finish(
       values,
@@ -99,8 +101,8 @@ export async function main(args: readonly string[]): Promise<number> {
     beat: signals.beat,
   };
   const reports: Report[] = [];
-  for (const id of new Set(ids)) {
-    if (!context.stop()) reports.push(await handle(context, id, values));
+  for (const id of ids) {
+    if (!context.stop()) reports.push(await handle(context, id, values, options));
   }
   const status = finish(values, reports);
   signals.raise();
@@ -131,8 +133,7 @@ function readOptions(values: Values): TeardownOptions {
   };
 }
 
-async function handle(context: TeardownContext, id: string, values: Values): Promise<Report> {
-  const options = readOptions(values);
+async function handle(context: TeardownContext, id: string, values: Values, options: TeardownOptions): Promise<Report> {
   try {
     if (values.forget) return reportForgotten(id, await forgetTask(context, id, options.lockWaitMs));
     if (values['dry-run']) return reportPlan(id, planTeardown(context, id));
@@ -212,16 +213,8 @@ function reportResult(id: string, result: TeardownResult, strict: boolean): Repo
 function finish(values: Values, reports: readonly Report[]): number {
   const status = worstStatus(reports.map((report) => report.status));
   for (const { id, message } of reports) report('task-teardown', `${id}: ${message}`);
-  if (values.json) writeJson({ version: 1, status, tasks: reports });
+  if (values.json) writeText(1, `${JSON.stringify({ version: 1, status, tasks: reports }, null, 2)}\n`);
   return status;
-}
-
-function writeJson(value: unknown): void {
-  try {
-    writeText(1, `${JSON.stringify(value, null, 2)}\n`);
-  } catch (error) {
-    if (errnoOf(error) !== 'EPIPE') throw error;
-  }
 }
 
 /** Remembers the first signal, so that a removal stops between two entries; afterwards it is raised again. */
