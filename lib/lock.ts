@@ -3,6 +3,7 @@
  * (design section 5). Everything that changes a task holds it.
  */
 import { createRequire } from 'node:module';
+import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { statfsText } from './durable.ts';
 import { errnoOf, messageOf, TaskError, unlessMissing } from './errors.ts';
@@ -42,7 +43,7 @@ function tryPath(path: string): number | undefined {
     try {
       fd = openSync(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o600);
     } catch (error) {
-      throw new TaskError('IO', `cannot open the lock ${path}: ${messageOf(error)}${statfsText(path, error)}`);
+      throw new TaskError('IO', `cannot open the lock ${path}: ${messageOf(error)}${statfsText(dirname(path), error)}`);
     }
     try {
       if (!fstatSync(fd).isFile()) throw new TaskError('IO', `the lock ${path} is not a regular file: move it away`);

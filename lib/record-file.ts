@@ -22,7 +22,10 @@ import { type Entry, formatRecord, parseRecord, type TaskRecord } from './record
 /** A record larger than this is not one of ours, in bytes. */
 const MOST = 64 * 1024;
 
-/** When, and on which device, a record file was made: what a root without an identity is measured against. */
+/**
+ * When, and on which device, the record was made that announced a root: what a root without an identity is measured
+ * against. A rewrite is a younger file, so the first one's birth is carried on in it: tmp_dev and tmp_btime without tmp_ino.
+ */
 export interface Birth {
   readonly dev: bigint;
   readonly btime: bigint;
@@ -49,7 +52,10 @@ export function readRecord(home: Home, id: string): Reading {
     if (parsed.kind === 'notes') return parsed;
     const record = plain ? parsed.record : { ...parsed.record, state: 'removing' as const };
     if (record.home !== home.path) return { kind: 'moved', record };
-    return { kind: 'task', record, birth: file.birth };
+    if (record.tmp_ino !== '') return { kind: 'task', record, birth: file.birth };
+    const birth =
+      record.tmp_btime === '' ? file.birth : { dev: BigInt(record.tmp_dev), btime: BigInt(record.tmp_btime) };
+    return { kind: 'task', birth, record: { ...record, tmp_dev: String(birth.dev), tmp_btime: String(birth.btime) } };
   } catch (error) {
     return { kind: 'unreadable', reason: errnoOf(error) === 'ELOOP' ? 'it is a symbolic link' : messageOf(error) };
   }

@@ -9,6 +9,7 @@ import { errnoOf, messageOf, TaskError, unlessMissing } from './errors.ts';
 import { hasFlag } from './flags.ts';
 import { lstatSync } from './fs.ts';
 import { type Home, openHome } from './home.ts';
+import type { LockWait } from './lock.ts';
 import type { Machine } from './machine.ts';
 import { type BaseSetting, deriveRoot, gotmpOf, type HomeSetting } from './paths.ts';
 import type { ProcessInfo } from './processes.ts';
@@ -61,10 +62,11 @@ type Start =
  */
 export async function prepareTask(context: SpawnContext, request: SpawnRequest): Promise<Prepared> {
   const { trap } = context;
-  const home = await openOrMakeHome(request.home, context.uid);
+  const wait = { ms: request.lockWaitMs, beat: trap.beat };
+  const home = await openOrMakeHome(request.home, context.uid, wait);
   const pin = request.pin ?? hasFlag(home, 'task-tmpdir-pin');
   const launch = launchKeys(context, request, pin);
-  return withTaskLock(home, request.id, { ms: request.lockWaitMs, beat: trap.beat }, async () => {
+  return withTaskLock(home, request.id, wait, async () => {
     try {
       const start = await decideStart(context, home, request);
       await trap.beat();
@@ -77,16 +79,16 @@ export async function prepareTask(context: SpawnContext, request: SpawnRequest):
       trap.disarm();
       return { home, record, relaunched: start.kind === 'relaunch' };
     } catch (error) {
-      throw abort(trap, home, request.id, error);
+      throw await abort(trap, home, request.id, error);
     }
   });
 }
 
-async function openOrMakeHome(setting: HomeSetting, uid: number): Promise<Home> {
+async function openOrMakeHome(setting: HomeSetting, uid: number, wait: LockWait): Promise<Home> {
   const home = openHome(setting, uid, true);
   if (home) return home;
   const { makeHome } = await import('./home-make.ts');
-  await makeHome(setting, uid);
+  await makeHome(setting, uid, wait);
   const made = openHome(setting, uid, true);
   if (!made) throw new TaskError('CONFIG', `the home ${setting.path} vanished while it was made: try again`);
   return made;
@@ -136,13 +138,17 @@ async function decideStart(context: SpawnContext, home: Home, { id }: SpawnReque
   const { record, birth } = reading;
   switch (record.state) {
     case 'creating':
+      // It may stand in the place of an orchestrator's notes: startFresh replaces it, or puts them back.
+      await finishRetiring(context, home, record, birth, true);
+      context.trap.arm(() => withdrawRecord(home, id, record.extra));
+      return { kind: 'fresh', extra: record.extra };
     case 'removing':
-      await finishRetiring(context, home, record, birth);
-      return { kind: 'fresh', extra: record.state === 'creating' ? record.extra : [] };
+      await finishRetiring(context, home, record, birth, false);
+      return { kind: 'fresh', extra: [] };
     case 'leftover':
       throw new TaskError(
         'NOT_OURS',
-        `the task ${id} is a leftover (${record.leftover_reason}): put that right and run task-teardown ${id}`,
+        `the task ${id} is a leftover (${record.leftover_reason ?? 'its record does not say why'}): put that right and run task-teardown ${id}`,
       );
   }
   const verdict = judgeTask(record, context.here, () => scanTokens());
@@ -156,12 +162,32 @@ async function decideStart(context: SpawnContext, home: Home, { id }: SpawnReque
 }
 
 /** Finishes what a killed spawn or teardown left half done. */
-async function finishRetiring(context: SpawnContext, home: Home, record: TaskRecord, birth: Birth): Promise<void> {
-  const retired = await retireTask({ home, here: context.here, stop: () => context.trap.signalled }, record, birth);
+async function finishRetiring(
+  { here, trap }: SpawnContext,
+  home: Home,
+  record: TaskRecord,
+  birth: Birth,
+  keepRecord: boolean,
+): Promise<void> {
+  const retired = await retireTask({ home, here, stop: () => trap.signalled, keepRecord }, record, birth);
   if (retired.is !== 'leftover') return;
   throw new TaskError(
     'NOT_OURS',
     `the task ${record.id} was left half done and ${retired.root} cannot be cleared: ${retired.reason}; put that right and run task-teardown ${record.id}`,
+  );
+}
+
+/** The bytes of a Unix socket's whole path, and those of its name that programs need below TMPDIR (case B11). */
+const SOCKET_PATH = process.platform === 'linux' ? 107 : 103;
+const SOCKET_NAME = 45;
+
+/** With the pin on: programs put sockets in TMPDIR, and fail late and darkly when its name is long. @throws TaskError CONFIG */
+function assertSocketRoom(root: string): void {
+  const left = SOCKET_PATH - Buffer.byteLength(`${root}/`);
+  if (left >= SOCKET_NAME) return;
+  throw new TaskError(
+    'CONFIG',
+    `${root} as TMPDIR leaves ${Math.max(left, 0)} bytes for the name of a Unix socket, programs need ${SOCKET_NAME}: choose a shorter base or id, or --no-pin`,
   );
 }
 
@@ -176,6 +202,7 @@ async function startFresh(
   const { trap, uid } = context;
   const base = openBase(request.base, uid);
   const root = deriveRoot(base.path, home.tag, request.id);
+  if (launch.tmpdir_pin === '1') assertSocketRoom(root);
   const obstacle = findObstacle(root);
   if (obstacle)
     throw new TaskError(
@@ -223,6 +250,7 @@ async function startAgain(
       `the task ${record.id} lives in the base ${record.base}: leave --base out, or tear it down first`,
     );
   }
+  if (launch.tmpdir_pin === '1') assertSocketRoom(root);
   const finding = inspectRoot(home, record, birth, here);
   if (finding.is === 'foreign')
     throw new TaskError(
@@ -295,9 +323,9 @@ function withdrawRecord(home: Home, id: string, notes: readonly Entry[]): void {
 }
 
 /** Takes back what this spawn made, while the lock is still held (A18). What cannot be stays on record as leftover. */
-function abort(trap: AbortTrap, home: Home, id: string, error: unknown): unknown {
+async function abort(trap: AbortTrap, home: Home, id: string, error: unknown): Promise<unknown> {
   try {
-    trap.rollback();
+    await trap.rollback();
     return error;
   } catch (failure) {
     const reading = readRecord(home, id);

@@ -27,8 +27,9 @@ function describeHolder(home: Home, id: string): string {
   const reading = readRecord(home, id);
   if (reading.kind !== 'task') return 'another task-spawn or task-teardown is at work on it';
   const { state, pid } = reading.record;
-  const doing = { creating: 'it is being created', removing: 'it is being removed' }[state as string];
-  return doing ?? `another task-spawn or task-teardown is at work on it (its record: ${state}${pid && `, pid ${pid}`})`;
+  if (state === 'removing') return 'it is being removed';
+  if (state === 'creating') return `it is being created for pid ${pid}`;
+  return `another task-spawn or task-teardown is at work on it (its record: ${state}${pid && `, pid ${pid}`})`;
 }
 
 /** Of an unreadable or moved record: what is wrong and the way out, in one line. */

@@ -8,7 +8,7 @@ import { TaskError } from './errors.ts';
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
 
 export class AbortTrap {
-  readonly #undo: (() => void)[] = [];
+  readonly #undo: (() => unknown)[] = [];
   readonly #isLauncherGone: () => boolean;
   #signal: string | undefined;
 
@@ -44,8 +44,8 @@ export class AbortTrap {
     return this.#signal !== undefined;
   }
 
-  /** Adds what takes the last step back. */
-  readonly arm = (undo: () => void): void => {
+  /** Adds what takes the last step back; a promise is awaited. */
+  readonly arm = (undo: () => unknown): void => {
     this.#undo.push(undo);
   };
 
@@ -55,7 +55,7 @@ export class AbortTrap {
   }
 
   /** Takes back what was armed, last first. @throws what an undo throws; those before it are then not run. */
-  rollback(): void {
-    for (let undo = this.#undo.pop(); undo; undo = this.#undo.pop()) undo();
+  async rollback(): Promise<void> {
+    for (let undo = this.#undo.pop(); undo; undo = this.#undo.pop()) await undo();
   }
 }
