@@ -83,6 +83,11 @@ function readPlainFile(path: string): { bytes: Buffer; birth: Birth } | undefine
   }
 }
 
+/** Takes away what a killed writer left: under the lock a staging file can only be that. */
+export function clearStaging(home: Home, id: string): void {
+  removeName(taskPaths(home.state, id).staging);
+}
+
 /** Replaces the record: durable when this returns. @throws TaskError IO, and then the old record stands. */
 export function publishRecord(home: Home, record: TaskRecord): void {
   replaceRecord(home, record.id, formatRecord(record));
@@ -94,8 +99,6 @@ export function replaceRecord(home: Home, id: string, text: string): void {
   if (Buffer.byteLength(text) > MOST)
     throw new TaskError('USAGE', `the record of ${id} would exceed ${MOST / 1024} KiB: set less`);
   try {
-    // Under the lock a staging file can only be a dead writer's.
-    removeName(paths.staging);
     writeNewFile(paths.staging, text);
     renameSync(paths.staging, paths.record);
     syncFolder(home.state);
@@ -120,7 +123,7 @@ export function renameToRemoving(home: Home, id: string): void {
 /** Drops the record, after what it named is proven gone. */
 export function dropRecord(home: Home, id: string): void {
   const paths = taskPaths(home.state, id);
-  for (const path of [paths.staging, paths.record, paths.removing]) removeName(path);
+  for (const path of [paths.record, paths.removing]) removeName(path);
   syncFolder(home.state);
 }
 

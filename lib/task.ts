@@ -3,7 +3,7 @@ import { TaskError } from './errors.ts';
 import type { Home } from './home.ts';
 import { acquireLock, type LockWait } from './lock.ts';
 import { taskPaths } from './paths.ts';
-import { readRecord, recordExists } from './record-file.ts';
+import { clearStaging, readRecord, recordExists } from './record-file.ts';
 
 /**
  * Runs `change` under the task's lock. The lock file stays while a record does and goes with it.
@@ -17,6 +17,7 @@ export async function withTaskLock<T>(home: Home, id: string, wait: LockWait, ch
       `the task ${id} is locked: ${describeHolder(home, id)}; try again, or wait longer with --lock-wait`,
     );
   try {
+    clearStaging(home, id);
     return await change();
   } finally {
     lock.release({ unlink: !recordExists(home, id) });
