@@ -1,20 +1,20 @@
 /** Making a home: 0700 and durable, its home-id published whole and once. A file of its own: needed once in a home's life. */
-import { randomBytes } from 'node:crypto';
 import { dirname } from 'node:path';
 import fsExtra from 'fs-extra';
 import { statfsText, syncFolder, writeNewFile } from './durable.ts';
-import { errnoOf, messageOf, TaskError, unlessMissing } from './errors.ts';
+import { messageOf, TaskError, unlessMissing } from './errors.ts';
 import { linkSync, realpathSync, unlinkSync } from './fs.ts';
-import { assertHome, checkState, orphaned, readHomeId, resolveExisting } from './home.ts';
+import { assertHome, assertNoOrphans, checkState, readHomeId, resolveExisting } from './home.ts';
+import { acquireLock, type LockWait } from './lock.ts';
 import { assertTrusted } from './ownership.ts';
 import { type HomeSetting, homePaths } from './paths.ts';
-import { hasTaskRecords } from './record-file.ts';
+import { randomHex } from './random.ts';
 
 /** Makes what is missing of a home; nothing that exists is replaced. @throws TaskError CONFIG */
-export async function makeHome(setting: HomeSetting, uid: number): Promise<void> {
+export async function makeHome(setting: HomeSetting, uid: number, wait: LockWait): Promise<void> {
   try {
     if (resolveExisting(setting) === undefined) {
-      assertTrusted(`the home ${setting.path}: its ancestor`, nearestAncestor(setting.path), uid);
+      assertTrusted(`the home ${setting.path}: its ancestor`, nearestExisting(setting.path), uid);
       await makeFolder(setting.path);
     }
     const path = realpathSync(setting.path);
@@ -22,10 +22,10 @@ export async function makeHome(setting: HomeSetting, uid: number): Promise<void>
     const { state, homeId } = homePaths(path);
     await makeFolder(state);
     checkState(state, uid, true);
-    if (readHomeId(homeId) === undefined) publishHomeId(state, homeId);
+    if (readHomeId(homeId) === undefined) await publishHomeId(path, wait);
   } catch (error) {
     if (error instanceof TaskError) throw error;
-    const near = nearestAncestor(setting.path);
+    const near = nearestExisting(setting.path);
     throw new TaskError(
       'CONFIG',
       `cannot make the home ${setting.path} (from ${setting.source}): ${messageOf(error)}${statfsText(near, error)}`,
@@ -44,24 +44,28 @@ async function makeFolder(path: string): Promise<void> {
   }
 }
 
-function nearestAncestor(path: string): string {
-  for (let folder = dirname(path); ; folder = dirname(folder)) {
+/** The physical path of the deepest folder on the way to a path that exists, itself included. */
+function nearestExisting(path: string): string {
+  for (let folder = path; ; folder = dirname(folder)) {
     const physical = unlessMissing(() => realpathSync(folder));
     if (physical !== undefined) return physical;
   }
 }
 
-function publishHomeId(state: string, homeId: string): void {
-  if (hasTaskRecords(state)) throw orphaned(`${homeId} is missing while records exist`);
-  const staging = `${homeId}.${randomBytes(8).toString('hex')}`;
-  writeNewFile(staging, `${randomBytes(16).toString('hex')}\n`);
+/** Under a lock of its own, so that what a killed maker left under the staging name can be told from work under way. */
+async function publishHomeId(home: string, wait: LockWait): Promise<void> {
+  const { state, homeId, homeIdStaging, homeLock } = homePaths(home);
+  const lock = await acquireLock(homeLock, wait);
+  if (!lock) throw new TaskError('BUSY', `the home ${home} is being made by another task-spawn: try again`);
   try {
-    linkSync(staging, homeId);
-  } catch (error) {
-    // Another spawn published first: its id is the home's.
-    if (errnoOf(error) !== 'EEXIST') throw error;
+    if (readHomeId(homeId) !== undefined) return;
+    assertNoOrphans(state, homeId);
+    unlessMissing(() => unlinkSync(homeIdStaging));
+    writeNewFile(homeIdStaging, `${randomHex(16)}\n`);
+    linkSync(homeIdStaging, homeId);
+    unlinkSync(homeIdStaging);
+    syncFolder(state);
   } finally {
-    unlinkSync(staging);
+    lock.release({ unlink: true });
   }
-  syncFolder(state);
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { messageOf, TaskError, unlessMissing } from './errors.ts';
 import { chmodSync, closeSync, constants, fstatSync, lstatSync, openSync, readFileSync, realpathSync } from './fs.ts';
 import { assertTrusted } from './ownership.ts';
-import { deriveTag, type Environment, type HomeSetting, homePaths } from './paths.ts';
+import { deriveTag, type Environment, type HomeSetting, homePaths, locateHome } from './paths.ts';
 import { hasTaskRecords } from './record-file.ts';
 
 export interface Home {
@@ -24,7 +24,7 @@ export function openHome(setting: HomeSetting, uid: number, tighten: boolean): H
   if (!checkState(state, uid, tighten)) return undefined;
   const id = readHomeId(homeId);
   if (id === undefined) {
-    if (hasTaskRecords(state)) throw orphaned(`${homeId} is missing while records exist`);
+    assertNoOrphans(state, homeId);
     return undefined;
   }
   return { path, config, state, uid, tag: deriveTag(id, path, uid) };
@@ -39,13 +39,21 @@ export function findHome(
 ): Home | { readonly missing: string } {
   const home = openHome(setting, uid, tighten);
   if (home) return home;
-  const sudo =
-    uid === 0 && env.SUDO_UID && env.SUDO_UID !== '0'
-      ? `; the home of the user with uid ${env.SUDO_UID} is another one: run as that user`
-      : '';
-  const missing = `no home at ${setting.path} (from ${setting.source})${sudo}`;
+  const caller = uid === 0 && env.SUDO_UID !== '0' ? env.SUDO_UID : undefined;
+  const theirs = caller && `; that of the user who called sudo is ${homeOfUser(caller)}: run as that user`;
+  const missing = `no home at ${setting.path} (from ${setting.source})${theirs ?? ''}`;
   if (setting.source === '--home') throw new TaskError('CONFIG', `${missing}: nothing was ever spawned there`);
   return { missing };
+}
+
+/** Where the home of another user is unless that user says otherwise: for a message only. */
+function homeOfUser(uid: string): string {
+  let folder: string | undefined;
+  try {
+    const entries = readFileSync('/etc/passwd', 'utf8').split('\n');
+    folder = entries.map((line) => line.split(':')).find(([, , number]) => number === uid)?.[5];
+  } catch {}
+  return folder ? locateHome(undefined, { HOME: folder }).path : `another one (uid ${uid})`;
 }
 
 /** The physical path of a home that exists. @throws TaskError CONFIG */
@@ -107,8 +115,14 @@ export function readHomeId(path: string): string | undefined {
   }
 }
 
+/** Without a home-id there must be no record; it is looked for again, as another spawn may make both just now. @throws TaskError CONFIG */
+export function assertNoOrphans(state: string, homeId: string): void {
+  if (hasTaskRecords(state) && readHomeId(homeId) === undefined)
+    throw orphaned(`${homeId} is missing while records exist`);
+}
+
 /** The home-id is never made anew while it may be in use. */
-export function orphaned(what: string): TaskError {
+function orphaned(what: string): TaskError {
   return new TaskError(
     'CONFIG',
     `${what}: a new home-id would orphan every root of this home; put it back from a backup, or choose another home`,

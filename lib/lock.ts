@@ -2,6 +2,7 @@
  * One task at a time: a lock the kernel releases when its holder dies, so that there is no staleness rule and no age
  * (design section 5). Everything that changes a task holds it.
  */
+import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { statfsText } from './durable.ts';
 import { errnoOf, messageOf, TaskError, unlessMissing } from './errors.ts';
@@ -45,7 +46,7 @@ function tryPath(path: string): number | undefined {
     try {
       fd = openSync(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o600);
     } catch (error) {
-      throw new TaskError('IO', `cannot open the lock ${path}: ${messageOf(error)}${statfsText(path, error)}`);
+      throw new TaskError('IO', `cannot open the lock ${path}: ${messageOf(error)}${statfsText(dirname(path), error)}`);
     }
     try {
       if (!fstatSync(fd).isFile()) throw new TaskError('IO', `the lock ${path} is not a regular file: move it away`);

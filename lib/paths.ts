@@ -27,7 +27,7 @@ export function assertTaskId(text: string): void {
 /** Refuses, by name, a setting that could not be written down and read back byte for byte. */
 export function assertPlainPath(name: string, path: string): void {
   const next = 'choose another path';
-  if (path === '') throw new TaskError('CONFIG', `${name} is empty: ${next}`);
+  if (path === '') throw new TaskError('CONFIG', `${name} is empty: leave it out, or name a path`);
   if (path.startsWith('~'))
     throw new TaskError('CONFIG', `${name} ${path} begins with "~", which nobody expanded: write the path out`);
   if (path.includes('\uFFFD'))
@@ -45,25 +45,21 @@ export interface HomeSetting {
 
 /** Where the home is: `--home`, else FM_HOME, else the XDG state folder (a relative XDG_STATE_HOME is ignored, as XDG says). */
 export function locateHome(option: string | undefined, env: Environment): HomeSetting {
-  const setting = option !== undefined ? ['--home', option] : env.FM_HOME ? ['FM_HOME', env.FM_HOME] : undefined;
-  if (setting) {
-    const [source, path] = setting as [string, string];
-    assertPlainPath(source, path);
-    return { source, path: absolute(source, path) };
-  }
+  const [source, path] = option !== undefined ? (['--home', option] as const) : (['FM_HOME', env.FM_HOME] as const);
+  if (path !== undefined) return settle(source, path);
   const xdg = env.XDG_STATE_HOME?.startsWith('/') ? env.XDG_STATE_HOME : undefined;
   if (!xdg && !env.HOME) {
     throw new TaskError('CONFIG', 'no home: HOME is not set; give --home DIR or set FM_HOME');
   }
-  const source = xdg ? 'XDG_STATE_HOME' : 'HOME';
-  const path = xdg ? join(xdg, 'task-spawn') : join(env.HOME as string, '.local/state/task-spawn');
-  assertPlainPath(source, path);
-  return { source, path: absolute(source, path) };
+  return xdg
+    ? settle('XDG_STATE_HOME', join(xdg, 'task-spawn'))
+    : settle('HOME', join(env.HOME as string, '.local/state/task-spawn'));
 }
 
-function absolute(source: string, path: string): string {
+function settle(source: string, path: string): HomeSetting {
+  assertPlainPath(source, path);
   try {
-    return resolve(path);
+    return { source, path: resolve(path) };
   } catch {
     throw new TaskError(
       'CONFIG',
@@ -82,7 +78,7 @@ export function locateBase(option: string | undefined, env: Environment): BaseSe
   const [source, path] =
     option !== undefined
       ? ['--base', option]
-      : env.FM_TASK_TMP_BASE
+      : env.FM_TASK_TMP_BASE !== undefined
         ? ['FM_TASK_TMP_BASE', env.FM_TASK_TMP_BASE]
         : ['the base', '/tmp'];
   assertPlainPath(source, path);
@@ -95,7 +91,14 @@ export function locateBase(option: string | undefined, env: Environment): BaseSe
 /** The folders and files of a home. */
 export function homePaths(home: string) {
   const state = join(home, 'state');
-  return { config: join(home, 'config'), state, homeId: join(state, 'home-id') };
+  return {
+    config: join(home, 'config'),
+    state,
+    homeId: join(state, 'home-id'),
+    // No id begins or ends so: these cannot be a task's.
+    homeIdStaging: join(state, '.home-id'),
+    homeLock: join(state, '.lock'),
+  };
 }
 
 /** The tag of a home: two homes, two users and two containers that call their homes alike never share one. */

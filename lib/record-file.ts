@@ -22,7 +22,10 @@ import { type Entry, formatRecord, parseRecord, type TaskRecord } from './record
 /** A record larger than this is not one of ours, in bytes. */
 const MOST = 64 * 1024;
 
-/** When, and on which device, a record file was made: what a root without an identity is measured against. */
+/**
+ * When, and on which device, the record was made that announced a root: what a root without an identity is measured
+ * against. A rewrite is a younger file, so the first one's birth is carried on in it: tmp_dev and tmp_btime without tmp_ino.
+ */
 export interface Birth {
   readonly dev: bigint;
   readonly btime: bigint;
@@ -49,7 +52,10 @@ export function readRecord(home: Home, id: string): Reading {
     if (parsed.kind === 'notes') return parsed;
     const record = plain ? parsed.record : { ...parsed.record, state: 'removing' as const };
     if (record.home !== home.path) return { kind: 'moved', record };
-    return { kind: 'task', record, birth: file.birth };
+    if (record.tmp_ino !== '') return { kind: 'task', record, birth: file.birth };
+    const birth =
+      record.tmp_btime === '' ? file.birth : { dev: BigInt(record.tmp_dev), btime: BigInt(record.tmp_btime) };
+    return { kind: 'task', birth, record: { ...record, tmp_dev: String(birth.dev), tmp_btime: String(birth.btime) } };
   } catch (error) {
     return { kind: 'unreadable', reason: errnoOf(error) === 'ELOOP' ? 'it is a symbolic link' : messageOf(error) };
   }
@@ -77,6 +83,11 @@ function readPlainFile(path: string): { bytes: Buffer; birth: Birth } | undefine
   }
 }
 
+/** Takes away what a killed writer left: under the lock a staging file can only be that. */
+export function clearStaging(home: Home, id: string): void {
+  removeName(taskPaths(home.state, id).staging);
+}
+
 /** Replaces the record: durable when this returns. @throws TaskError IO, and then the old record stands. */
 export function publishRecord(home: Home, record: TaskRecord): void {
   replaceRecord(home, record.id, formatRecord(record));
@@ -88,8 +99,6 @@ export function replaceRecord(home: Home, id: string, text: string): void {
   if (Buffer.byteLength(text) > MOST)
     throw new TaskError('USAGE', `the record of ${id} would exceed ${MOST / 1024} KiB: set less`);
   try {
-    // Under the lock a staging file can only be a dead writer's.
-    removeName(paths.staging);
     writeNewFile(paths.staging, text);
     renameSync(paths.staging, paths.record);
     syncFolder(home.state);
@@ -114,7 +123,7 @@ export function renameToRemoving(home: Home, id: string): void {
 /** Drops the record, after what it named is proven gone. */
 export function dropRecord(home: Home, id: string): void {
   const paths = taskPaths(home.state, id);
-  for (const path of [paths.staging, paths.record, paths.removing]) removeName(path);
+  for (const path of [paths.record, paths.removing]) removeName(path);
   syncFolder(home.state);
 }
 

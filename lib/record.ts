@@ -104,10 +104,19 @@ export function parseRecord(bytes: Buffer, id: string): Parsed {
     ...Object.fromEntries(ours),
     extra: entries.filter(([key]) => !OURS.has(key)),
   } as unknown as TaskRecord;
-  if ([record.tmp_dev, record.tmp_ino, record.tmp_btime].filter(Boolean).length % 3 !== 0) {
-    throw new Error('tmp_dev, tmp_ino and tmp_btime are not all given');
-  }
+  assertTogether(record);
   return { kind: 'task', record };
+}
+
+/** What no value shows alone. @throws Error */
+function assertTogether(record: TaskRecord): void {
+  const { state, pid, pid_start, tty_nr, tmp_dev, tmp_ino, tmp_btime } = record;
+  // Without tmp_ino the other two are those of the record that announced the root (record-file.ts).
+  if ((tmp_dev === '') !== (tmp_btime === '') || (tmp_ino !== '' && tmp_dev === ''))
+    throw new Error('tmp_dev, tmp_ino and tmp_btime do not go together');
+  const known = [pid, pid_start, tty_nr].filter(Boolean).length;
+  if (known % 3 !== 0 || (known === 0 && (state === 'active' || state === 'creating')))
+    throw new Error('pid, pid_start and tty_nr are not all given');
 }
 
 function parseLine(line: string): Entry {

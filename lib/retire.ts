@@ -18,6 +18,8 @@ export interface RetireContext {
   readonly here: Machine;
   /** Asked between entries of the tree; true stops the removal where it is. */
   readonly stop: () => boolean;
+  /** The caller puts another record in the place of this one: keys of others in it are never off the disk. */
+  readonly keepRecord?: boolean;
 }
 
 /** What became of a task's root and record. */
@@ -92,7 +94,7 @@ export async function retireTask(context: RetireContext, record: TaskRecord, bir
     case 'keep':
       return leave(context.home, record, plan.own, plan.reason);
     case 'drop':
-      finish(context.home, record);
+      finish(context, record);
       return { is: 'gone', root };
     case 'discard':
       try {
@@ -105,7 +107,7 @@ export async function retireTask(context: RetireContext, record: TaskRecord, bir
           `its launch died before its identity was written, and it cannot be taken away with rmdir (${messageOf(error)})`,
         );
       }
-      finish(context.home, record);
+      finish(context, record);
       return { is: 'removed', root, entries: 1, bytes: 0 };
     case 'remove':
       markRemoving(context.home, record);
@@ -131,7 +133,7 @@ async function removeRoot(context: RetireContext, record: TaskRecord, identity: 
     );
   // What lstat says is what counts, whatever the calls returned (case B56).
   if (unlessMissing(() => lstatSync(root)) === undefined) {
-    finish(context.home, record);
+    finish(context, record);
     return { is: 'removed', root, entries: removal?.entries ?? 0, bytes: removal?.bytes ?? 0 };
   }
   const count = removal?.keptCount ?? 0;
@@ -171,12 +173,12 @@ function oneLine(text: string): string {
 }
 
 /** The root's absence is put on disk before its record goes, so that power loss cannot bring it back without one. */
-function finish(home: Home, record: TaskRecord): void {
+function finish({ home, keepRecord }: RetireContext, record: TaskRecord): void {
   try {
     syncFolder(record.base);
   } catch (error) {
     // A base that may be written and not read (mode 1733) cannot be synced by us: docs/limits.md.
     if (errnoOf(error) !== 'EACCES') throw error;
   }
-  dropRecord(home, record.id);
+  if (!keepRecord) dropRecord(home, record.id);
 }

@@ -6,12 +6,13 @@
 import type { Stats } from 'node:fs';
 import { basename } from 'node:path';
 import { messageOf, unlessMissing } from './errors.ts';
-import { closeSync, constants, fchmodSync, lstatSync, mkdirSync, openSync, rmdirSync } from './fs.ts';
+import { chmodSync, closeSync, constants, fchmodSync, lstatSync, mkdirSync, openSync, rmdirSync } from './fs.ts';
 import type { Home } from './home.ts';
 import { comparePlace, type Machine } from './machine.ts';
 import { deriveRoot, gotmpOf } from './paths.ts';
 import type { TaskRecord } from './record.ts';
 import type { Birth } from './record-file.ts';
+import { removeTree } from './remove.ts';
 
 export interface Identity {
   readonly tmp_dev: string;
@@ -36,10 +37,10 @@ function identityOf(stat: BigStat): Identity {
  * Makes a private directory: fails on whatever exists there, follows nothing, exactly 0700 whatever umask and setgid say.
  * `arm` gets what takes it away again the moment it exists.
  */
-export function makeFolder(path: string, uid: number, arm: (undo: () => void) => void): Identity {
+export function makeFolder(path: string, uid: number, arm: (undo: () => unknown) => void): Identity {
   mkdirSync(path, 0o700);
   let identity: Identity | undefined;
-  arm(() => (identity ? unmakeFolder(path, identity) : rmdirSync(path)));
+  arm(() => (identity ? unmakeFolder(path, identity, uid) : rmdirSync(path)));
   tightenFolder(path);
   const stat = lookAt(path);
   if (!stat.isDirectory() || Number(stat.uid) !== uid || (stat.mode & 0o7777n) !== 0o700n) {
@@ -55,27 +56,34 @@ export function isIdentity(stat: BigStat, { tmp_dev, tmp_ino, tmp_btime }: Ident
   return found.tmp_ino === tmp_ino && found.tmp_dev === tmp_dev && found.tmp_btime === tmp_btime;
 }
 
+/** Linux: a handle on a place, for a folder that even its owner may not read. Not among Node's constants. */
+const O_PATH = 0o10000000;
+
 /** 0700 for a directory of ours, through a descriptor that cannot have followed a link; gives the mode it had. */
 export function tightenFolder(path: string, mode = 0o700): number {
   const had = lstatSync(path).mode & 0o7777;
   if (had === mode) return had;
-  const fd = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+  const linux = process.platform === 'linux';
+  const flags = linux ? O_PATH : constants.O_RDONLY;
+  const fd = openSync(path, flags | constants.O_DIRECTORY | constants.O_NOFOLLOW);
   try {
-    fchmodSync(fd, mode);
+    if (linux) chmodSync(`/proc/self/fd/${fd}`, mode);
+    else fchmodSync(fd, mode);
   } finally {
     closeSync(fd);
   }
   return had;
 }
 
-/** rmdir and nothing more, and only while it still is the directory that was made. */
-function unmakeFolder(path: string, identity: Identity): void {
+/** Takes away what was made, with what came into it meanwhile, and only while it still is the directory that was made. */
+async function unmakeFolder(path: string, identity: Identity, uid: number): Promise<void> {
   const stat = unlessMissing(() => lookAt(path));
   if (!stat) return;
   if (!stat.isDirectory() || !isIdentity(stat, identity)) {
     throw new Error(`${path} is no longer the directory that was made`);
   }
-  rmdirSync(path);
+  const { kept } = await removeTree(path, identity, { uid, stop: () => false });
+  if (kept[0]) throw new Error(`${kept[0].path}: ${kept[0].reason}`);
 }
 
 /** What was found under a record's tasktmp. */

@@ -8,6 +8,7 @@ import { errnoOf, messageOf, TaskError, unlessMissing } from './errors.ts';
 import { hasFlag } from './flags.ts';
 import { lstatSync } from './fs.ts';
 import { type Home, openHome } from './home.ts';
+import type { LockWait } from './lock.ts';
 import type { Machine } from './machine.ts';
 import { readNarrowPins } from './narrow-pins.ts';
 import { type BaseSetting, deriveRoot, gotmpOf, type HomeSetting } from './paths.ts';
@@ -69,11 +70,12 @@ type Start =
  */
 export async function prepareTask(context: SpawnContext, request: SpawnRequest): Promise<Prepared> {
   const { trap } = context;
-  const home = await openOrMakeHome(request.home, context.uid);
+  const wait = { ms: request.lockWaitMs, beat: trap.beat };
+  const home = await openOrMakeHome(request.home, context.uid, wait);
   const pin = request.pin ?? hasFlag(home, 'task-tmpdir-pin');
   const narrowPins = readNarrowPins(home);
   const launch = describeLaunch(context, request, pin, pin || narrowPins.length > 0);
-  return withTaskLock(home, request.id, { ms: request.lockWaitMs, beat: trap.beat }, async () => {
+  return withTaskLock(home, request.id, wait, async () => {
     try {
       const start = await decideStart(context, home, request);
       await trap.beat();
@@ -86,16 +88,16 @@ export async function prepareTask(context: SpawnContext, request: SpawnRequest):
       trap.disarm();
       return { home, record, relaunched: start.kind === 'relaunch', narrowPins };
     } catch (error) {
-      throw abort(trap, home, request.id, error);
+      throw await abort(trap, home, request.id, error);
     }
   });
 }
 
-async function openOrMakeHome(setting: HomeSetting, uid: number): Promise<Home> {
+async function openOrMakeHome(setting: HomeSetting, uid: number, wait: LockWait): Promise<Home> {
   const home = openHome(setting, uid, true);
   if (home) return home;
   const { makeHome } = await import('./home-make.ts');
-  await makeHome(setting, uid);
+  await makeHome(setting, uid, wait);
   const made = openHome(setting, uid, true);
   if (!made) throw new TaskError('CONFIG', `the home ${setting.path} vanished while it was made: try again`);
   return made;
@@ -152,13 +154,17 @@ async function decideStart(context: SpawnContext, home: Home, { id }: SpawnReque
   const { record, birth } = reading;
   switch (record.state) {
     case 'creating':
+      // It may stand in the place of an orchestrator's notes: startFresh replaces it, or puts them back.
+      await finishRetiring(context, home, record, birth, true);
+      context.trap.arm(() => withdrawRecord(home, id, record.extra));
+      return { kind: 'fresh', extra: record.extra };
     case 'removing':
-      await finishRetiring(context, home, record, birth);
-      return { kind: 'fresh', extra: record.state === 'creating' ? record.extra : [] };
+      await finishRetiring(context, home, record, birth, false);
+      return { kind: 'fresh', extra: [] };
     case 'leftover':
       throw new TaskError(
         'NOT_OURS',
-        `the task ${id} is a leftover (${record.leftover_reason}): put that right and run task-teardown ${id}`,
+        `the task ${id} is a leftover (${record.leftover_reason ?? 'its record does not say why'}): put that right and run task-teardown ${id}`,
       );
   }
   const verdict = judgeTask(record, context.here, () => scanTokens());
@@ -172,8 +178,14 @@ async function decideStart(context: SpawnContext, home: Home, { id }: SpawnReque
 }
 
 /** Finishes what a killed spawn or teardown left half done. */
-async function finishRetiring(context: SpawnContext, home: Home, record: TaskRecord, birth: Birth): Promise<void> {
-  const retired = await retireTask({ home, here: context.here, stop: () => context.trap.signalled }, record, birth);
+async function finishRetiring(
+  { here, trap }: SpawnContext,
+  home: Home,
+  record: TaskRecord,
+  birth: Birth,
+  keepRecord: boolean,
+): Promise<void> {
+  const retired = await retireTask({ home, here, stop: () => trap.signalled, keepRecord }, record, birth);
   if (retired.is !== 'leftover') return;
   throw new TaskError(
     'NOT_OURS',
@@ -313,9 +325,9 @@ function withdrawRecord(home: Home, id: string, notes: readonly Entry[]): void {
 }
 
 /** Takes back what this spawn made, while the lock is still held (A18). What cannot be stays on record as leftover. */
-function abort(trap: AbortTrap, home: Home, id: string, error: unknown): unknown {
+async function abort(trap: AbortTrap, home: Home, id: string, error: unknown): Promise<unknown> {
   try {
-    trap.rollback();
+    await trap.rollback();
     return error;
   } catch (failure) {
     const reading = readRecord(home, id);

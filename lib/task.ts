@@ -3,7 +3,7 @@ import { TaskError } from './errors.ts';
 import type { Home } from './home.ts';
 import { acquireLock, type LockWait } from './lock.ts';
 import { taskPaths } from './paths.ts';
-import { readRecord, recordExists } from './record-file.ts';
+import { clearStaging, readRecord, recordExists } from './record-file.ts';
 
 /**
  * Runs `change` under the task's lock. The lock file stays while a record does and goes with it.
@@ -17,6 +17,7 @@ export async function withTaskLock<T>(home: Home, id: string, wait: LockWait, ch
       `the task ${id} is locked: ${describeHolder(home, id)}; try again, or wait longer with --lock-wait`,
     );
   try {
+    clearStaging(home, id);
     return await change();
   } finally {
     lock.release({ unlink: !recordExists(home, id) });
@@ -27,8 +28,9 @@ function describeHolder(home: Home, id: string): string {
   const reading = readRecord(home, id);
   if (reading.kind !== 'task') return 'another task-spawn or task-teardown is at work on it';
   const { state, pid } = reading.record;
-  const doing = { creating: 'it is being created', removing: 'it is being removed' }[state as string];
-  return doing ?? `another task-spawn or task-teardown is at work on it (its record: ${state}${pid && `, pid ${pid}`})`;
+  if (state === 'removing') return 'it is being removed';
+  if (state === 'creating') return `it is being created for pid ${pid}`;
+  return `another task-spawn or task-teardown is at work on it (its record: ${state}${pid && `, pid ${pid}`})`;
 }
 
 /** Of an unreadable or moved record: what is wrong and the way out, in one line. */

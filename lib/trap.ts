@@ -8,7 +8,7 @@ import { TaskError } from './errors.ts';
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
 
 export class AbortTrap {
-  readonly #undo: (() => void)[] = [];
+  readonly #undo: (() => unknown)[] = [];
   readonly #isLauncherGone: () => boolean;
   readonly #ignored: ReadonlySet<string>;
   readonly #abort: AbortSignal | undefined;
@@ -52,8 +52,8 @@ export class AbortTrap {
     return this.#signal !== undefined || (this.#abort?.aborted ?? false);
   }
 
-  /** Adds what takes the last step back. */
-  readonly arm = (undo: () => void): void => {
+  /** Adds what takes the last step back; a promise is awaited. */
+  readonly arm = (undo: () => unknown): void => {
     this.#undo.push(undo);
   };
 
@@ -63,7 +63,7 @@ export class AbortTrap {
   }
 
   /** Takes back what was armed, last first. @throws what an undo throws; those before it are then not run. */
-  rollback(): void {
-    for (let undo = this.#undo.pop(); undo; undo = this.#undo.pop()) undo();
+  async rollback(): Promise<void> {
+    for (let undo = this.#undo.pop(); undo; undo = this.#undo.pop()) await undo();
   }
 }
