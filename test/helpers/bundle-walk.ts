@@ -12,6 +12,7 @@ export async function bundleWalk(folder: string): Promise<string> {
     target: 'es2022',
     format: 'cjs',
     outfile,
+    define: { 'import.meta.url': '__filename' },
     logLevel: 'error',
   });
   await chmod(outfile, 0o644);
