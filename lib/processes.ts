@@ -65,9 +65,11 @@ function readPs(pid: number): ProcessReading {
   }
 }
 
+const PS_LINE = /^\s*(\d+)\s+(\S+)\s+[A-Z][a-z]{2}\s+([A-Z][a-z]{2})\s+(\d+)\s+(\d\d:\d\d:\d\d)\s+(\d{4})\s*$/;
+
 /** Reads a line such as "  1 S    Mon Nov 30 13:11:00 2026". The terminal is not asked for. */
 export function parsePs(pid: number, text: string): ProcessInfo | undefined {
-  const [ppid, state, , month, day, time, year] = text.trim().split(/\s+/);
+  const [, ppid, state, month, day, time, year] = PS_LINE.exec(text) ?? [];
   const date = Date.parse(`${month} ${day} ${year} ${time} UTC`);
   if (!state || Number.isNaN(date)) return undefined;
   return { pid, ppid: Number(ppid), start: String(date / 1000), tty: '0', dead: state.startsWith('Z') };

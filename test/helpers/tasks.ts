@@ -19,7 +19,7 @@ export async function startTask(sandbox: Sandbox, id: string, command: readonly 
     return found?.state === 'active' ? found : undefined;
   });
   const pid = Number(record.pid);
-  await until(`${id} is its command`, () => commandOf(pid)?.[0] === command[0]);
+  await until(`${id} is its command`, () => commandOf(pid)?.some((word) => word.endsWith('/task-spawn')) === false);
   return { pid, root: record.tasktmp as string, process: started };
 }
 
