@@ -2,6 +2,7 @@
  * What the caller gave to the shim, byte for byte, in latin1 text: Node decodes arguments and environment lossily, the
  * kernel keeps them in /proc. On macOS Node's own strings are all there is (docs/limits.md).
  */
+import { constants } from 'node:os';
 import { readFileSync } from './fs.ts';
 
 /** The last `count` arguments of this process. */
@@ -25,6 +26,14 @@ export function rawEnvironments(shell: number): RawEnvironments | undefined {
   return given && passed ? { given, passed } : undefined;
 }
 
+/** The signals that the caller ignores, read from the shell; none where that cannot be read. */
+export function ignoredSignals(shell: number): Set<string> {
+  const mask = /^SigIgn:\s*([0-9a-f]+)$/m.exec(readText(`/proc/${shell}/status`) ?? '')?.[1] ?? '0';
+  const bits = BigInt(`0x${mask}`);
+  const names = Object.entries(constants.signals).filter(([, number]) => (bits >> BigInt(number - 1)) & 1n);
+  return new Set(names.map(([name]) => name));
+}
+
 /** A variable of this process in latin1 text. */
 export function rawVariable(name: string): string | undefined {
   const entry = readList('/proc/self/environ')?.find((text) => text.startsWith(`${name}=`));
@@ -34,9 +43,13 @@ export function rawVariable(name: string): string | undefined {
 }
 
 function readList(path: string): string[] | undefined {
+  const text = readText(path);
+  return text === '' ? [] : text?.split('\0').slice(0, -1);
+}
+
+function readText(path: string): string | undefined {
   try {
-    const text = readFileSync(path, 'latin1');
-    return text === '' ? [] : text.split('\0').slice(0, -1);
+    return readFileSync(path, 'latin1');
   } catch {
     return undefined;
   }

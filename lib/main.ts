@@ -1,6 +1,7 @@
 /** The only module that prints errors, picks an exit status and ends the process. */
 import { errnoOf, messageOf, TaskError } from './errors.ts';
 import { BUG, SPAWN_STATUS, TEARDOWN_STATUS } from './exit.ts';
+import { writeSync } from './fs.ts';
 
 const OLDEST_NODE = [20, 19] as const;
 
@@ -35,9 +36,17 @@ export function assertNode(version: string): void {
   );
 }
 
-/** One line on standard error. */
+/**
+ * One line on standard error, written at once: process.stderr would set O_NONBLOCK on a pipe that the command is to
+ * inherit. A standard error that nobody reads is no reason to fail.
+ */
 export function report(command: Command, line: string): void {
-  process.stderr.write(`${command}: ${line}\n`);
+  const text = `${command}: ${line}\n`;
+  try {
+    writeSync(2, text);
+  } catch (error) {
+    if (errnoOf(error) === 'EAGAIN') process.stderr.write(text);
+  }
 }
 
 /** What an error says to a person, in one line. */

@@ -14,8 +14,8 @@ export interface Repair {
 const NOTHING: Repair = { unset: [], set: [] };
 
 /**
- * Compares what the caller gave with what the shell would pass to the command. `cleared` are the names that the shim
- * blanks for Node alone, `exported` those that the plan sets: neither is looked at. Of a name that stands twice the first
+ * Compares what the caller gave with what the shell would pass to the command. `skipped` are names that
+ * are not looked at: those the shim blanks for Node alone and those the plan sets. Of a name that stands twice the first
  * counts, as for getenv(3). Entries without "=" or without a name cannot be restored.
  */
 export function compareEnvironments(raw: RawEnvironments | undefined, skipped: ReadonlySet<string>): Repair {

@@ -10,24 +10,29 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
 export class AbortTrap {
   readonly #undo: (() => void)[] = [];
   readonly #isLauncherGone: () => boolean;
+  readonly #ignored: ReadonlySet<string>;
   #signal: string | undefined;
 
-  /** `isLauncherGone` says whether the shell that is to become the command has ended. */
-  constructor(isLauncherGone: () => boolean) {
+  /**
+   * `isLauncherGone` says whether the shell that is to become the command has ended; `ignored` names the signals that
+   * the caller ignores (nohup): Node itself forgets that when it starts.
+   */
+  constructor(isLauncherGone: () => boolean, ignored: ReadonlySet<string> = new Set()) {
     this.#isLauncherGone = isLauncherGone;
+    this.#ignored = ignored;
   }
 
   readonly #remember = (signal: string) => {
-    this.#signal ??= signal;
+    if (!this.#ignored.has(signal)) this.#signal ??= signal;
   };
 
   listen(): void {
     for (const signal of SIGNALS) process.on(signal, this.#remember);
   }
 
-  /** From here on a signal ends this process as it would any other. */
+  /** From here on a signal ends this process as it would any other; one that the caller ignores still does not. */
   unlisten(): void {
-    for (const signal of SIGNALS) process.off(signal, this.#remember);
+    for (const signal of SIGNALS) if (!this.#ignored.has(signal)) process.off(signal, this.#remember);
   }
 
   /** Between two steps: lets signals be heard. @throws TaskError ABORTED on a signal or without a launching shell. */

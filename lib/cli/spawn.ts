@@ -1,6 +1,7 @@
 /** task-spawn: options -> operation -> the sh plan on standard output, which the shim evaluates. */
+import { isatty } from 'node:tty';
 import pkg from '../../package.json' with { type: 'json' };
-import { rawArguments, rawEnvironments, rawVariable, toLatin1 } from '../caller.ts';
+import { ignoredSignals, rawArguments, rawEnvironments, rawVariable, toLatin1 } from '../caller.ts';
 import { findCommand } from '../command.ts';
 import { TaskError } from '../errors.ts';
 import { writeSync } from '../fs.ts';
@@ -95,7 +96,7 @@ async function makePlan(shell: number, given: readonly string[], env: Environmen
       'the launching shell cannot be found: call task-spawn through its command, not its parts',
     );
   }
-  const trap = new AbortTrap(() => process.ppid !== shell);
+  const trap = new AbortTrap(() => process.ppid !== shell, ignoredSignals(shell));
   const context: SpawnContext = { trap, here: readMachine(), uid: process.geteuid?.() ?? 0, now: () => new Date() };
   const request = {
     id,
@@ -149,10 +150,7 @@ async function launch(
   const prepared = await prepareTask(context, request);
   notify(context, prepared);
   const exports = taskEnvironment(prepared);
-  const repair = compareEnvironments(
-    rawEnvironments(request.launcher.pid),
-    new Set([...BLANKED, ...exports.keys(), '_']),
-  );
+  const repair = compareEnvironments(rawEnvironments(request.launcher.pid), new Set([...BLANKED, ...exports.keys()]));
   // From here on nothing is taken back: a signal now leaves a dead task on record.
   await trap.beat();
   trap.unlisten();
@@ -175,7 +173,7 @@ function taskEnvironment({ home, record }: Prepared): Map<string, string> {
 
 /** On a terminal: what a person would want to know before the command takes it over. */
 function notify(context: SpawnContext, { home, record, relaunched }: Prepared): void {
-  if (!process.stderr.isTTY) return;
+  if (!isatty(2)) return;
   if (relaunched) report('task-spawn', `${record.id}: relaunched; its directory is kept since ${record.created_at}`);
   const finished = countFinished(home, context.here);
   if (finished > 0)

@@ -64,7 +64,7 @@ export class Sandbox {
       reject: false,
       extendEnv: false,
       env: merged as Record<string, string>,
-      ...(rest.input === undefined ? { stdin: 'ignore' } : {}),
+      ...(rest.input === undefined && !('stdio' in rest) ? { stdin: 'ignore' } : {}),
       ...rest,
     } as Options;
     return execa(file, [...first, ...args], settings);
