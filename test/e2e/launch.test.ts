@@ -5,9 +5,10 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect } from 'vitest';
 import { BLANKED, HELP } from '../../lib/cli/spawn.ts';
+import { quote } from '../../lib/plan.ts';
 import { findPlanner, proc } from '../helpers/planner.ts';
 import { hasPython, type RawJob, runRaw } from '../helpers/raw.ts';
-import { processesWith, type Sandbox, test } from '../helpers/sandbox.ts';
+import { processesWith, type Sandbox, type StartOptions, test } from '../helpers/sandbox.ts';
 import { SHELLS, which } from '../helpers/shells.ts';
 import { until } from '../helpers/until.ts';
 
@@ -52,7 +53,7 @@ async function playback(sandbox: Sandbox, shell: readonly string[]): Promise<str
   await node(`exec '${process.execPath}' "$@" >'${folder}/plan'`);
   await sandbox.spawn(['a', '--', 'true'], { shell, env: { PATH } });
   expect(await readFile(join(folder, 'plan'), 'utf8')).toContain('export FM_TASK_ID=');
-  await node(`exec cat '${folder}/plan'`);
+  await node(`printf %s ${quote(await readFile(join(folder, 'plan'), 'utf8'))}`);
   return PATH;
 }
 
@@ -80,39 +81,41 @@ async function whileRunning<T>(
   }
 }
 
-/** What execa takes and the sandbox's own types do not. */
-type StartOptions = NonNullable<Parameters<Sandbox['run']>[2]>;
-
 const descriptors = (pid: number) =>
   Object.fromEntries(readdirSync(`/proc/${pid}/fd`).map((fd) => [fd, readlinkSync(`/proc/${pid}/fd/${fd}`)]));
 
 describe('the end of the command', () => {
   test('E01 exit statuses pass through', async ({ sandbox }) => {
-    for (const status of [0, 1, 2, 77, 125, 126, 127, 128, 129, 130, 141, 255]) {
+    for (const status of [0, 1, 125, 127, 130, 255]) {
       expect((await sandbox.spawn(['a', '--', 'sh', '-c', `exit ${status}`])).status).toBe(status);
     }
   });
 
-  describe.each(SHELLS)('under $name', ({ words }) => {
-    test('E01 every exit status passes through, with one plan played back', async ({ sandbox }) => {
+  describe.each(SHELLS)('under $name', ({ name, words }) => {
+    const turn = SHELLS.findIndex((shell) => shell.name === name);
+    const share = <T>(all: readonly T[]) => all.filter((_, index) => index % SHELLS.length === turn);
+
+    test('E01 its share of all exit statuses passes through, with one plan played back', async ({ sandbox }) => {
       const prefix = [...words(sandbox), join(sandbox.bin, 'task-spawn'), 'a', '--'];
-      const loop = 'for i in $(seq 0 255); do "$@" sh -c "exit $i"; echo $?; done';
+      const statuses = share(Array.from({ length: 256 }, (_, status) => status));
+      const loop = `for i in ${statuses.join(' ')}; do "$@" sh -c "exit $i"; echo $?; done`;
       const env = { PATH: await playback(sandbox, words(sandbox)) };
       const { stdout } = await sandbox.run('sh', ['-c', loop, 'sh', ...prefix], { env });
-      expect(stdout.split('\n').map(Number)).toEqual(Array.from({ length: 256 }, (_, status) => status));
+      expect(stdout.split('\n').map(Number)).toEqual(statuses);
     });
 
-    test.skipIf(!hasPython)('E02 death by every signal is death by that signal', async ({ sandbox }) => {
+    test.skipIf(!hasPython)('E02 death by its share of all signals is death by that signal', async ({ sandbox }) => {
       const env = entries({ ...sandbox.env, PATH: await playback(sandbox, words(sandbox)) });
-      const jobs = DEADLY.map((number) => {
+      const numbers = share(DEADLY);
+      const jobs = numbers.map((number) => {
         return pair(sandbox, words(sandbox), 'a', ['sh', '-c', `kill -s ${number} $$`], { env })[1];
       });
-      expect(runRaw(jobs).map(({ signal }) => signal)).toEqual(DEADLY);
+      expect(runRaw(jobs).map(({ signal }) => signal)).toEqual(numbers);
     });
   });
 
   test.skipIf(!hasPython)('E02 signals, planned each time', ({ sandbox }) => {
-    const numbers = [1, 2, 3, 6, 9, 13, 15, 34, 64];
+    const numbers = [2, 9, 11, 15, 34, 64];
     const jobs = numbers.map((number) => pair(sandbox, [], 'a', ['sh', '-c', `kill -s ${number} $$`], {})[1]);
     expect(runRaw(jobs).map(({ signal }) => signal)).toEqual(numbers);
   });
@@ -198,7 +201,7 @@ describe('what the command inherits', () => {
     try {
       for (const last of [5, 20]) {
         const stdio = ['ignore', 'ignore', 'ignore', ...Array.from({ length: last - 2 }, () => fd)];
-        const options = { stdio } as unknown as StartOptions;
+        const options = { stdio: stdio as unknown as NonNullable<StartOptions['stdio']> };
         const bare = await whileRunning(sandbox.start('sleep', ['600'], options), 'sleep', descriptors);
         for (const { name, words } of SHELLS) {
           const start = sandbox.start('task-spawn', [`a${last}`, '--', 'sleep', '600'], {
@@ -219,16 +222,19 @@ describe('what the command inherits', () => {
   describe.each(SHELLS)('under $name', ({ words }) => {
     test.skipIf(!hasPython)('E05 ignored signals stay ignored, and nohup holds', ({ sandbox }) => {
       const shell = words(sandbox);
-      for (const ignored of [[], [1, 2, 3, 13, 15, 34, 64]]) {
-        const show = ['grep', '^Sig[BIC]', '/proc/self/status'];
-        const [bare, ours] = runRaw(pair(sandbox, shell, 'a', show, { ignored }));
-        expect(ours?.stdout).toContain('SigIgn');
-        expect(ours).toEqual(bare);
-      }
-      const [bare, ours] = runRaw(
-        pair(sandbox, [], 'b', ['nohup', ...shell, '-c', 'exec grep SigIgn /proc/self/status'], {}),
-      );
-      expect(ours?.stdout).toBe(bare?.stdout);
+      const show = ['grep', '^Sig[BIC]', '/proc/self/status'];
+      const ignored = [1, 2, 3, 13, 15, 34, 64];
+      const [bare, ours, ...others] = runRaw([
+        ...pair(sandbox, shell, 'a', show, {}),
+        ...pair(sandbox, shell, 'a', show, { ignored }),
+        ...pair(sandbox, ['nohup', ...shell], 'a', show, {}),
+        { argv: absolute(['nohup', ...show]), env: entries(sandbox.env) },
+      ]);
+      expect(ours?.stdout).toContain('SigIgn');
+      expect(ours).toEqual(bare);
+      expect(others[1]).toEqual(others[0]);
+      expect(others[3]?.stdout).toBe(others[4]?.stdout);
+      expect(others[3]?.stdout).not.toBe(bare?.stdout);
     });
 
     test('E06 standard input is the command’s alone, byte by byte', async ({ sandbox }) => {
@@ -245,7 +251,7 @@ describe('what the command inherits', () => {
           whileRunning(
             sandbox.start('sh', ['-c', `exec "$@" ${closed}`, 'sh', ...command, 'sleep', '600'], {
               stdio: 'ignore',
-            } as StartOptions),
+            }),
             'sleep',
             descriptors,
           );
@@ -346,7 +352,7 @@ describe('what the command inherits', () => {
       const start = sandbox.start('task-spawn', ['a', '--', process.execPath, '-e', script], {
         shell: words(sandbox),
         ipc: true,
-      } as object);
+      });
       await start.sendMessage?.('hello');
       expect(await start.getOneMessage?.()).toEqual({ got: 'hello' });
       expect((await start).exitCode).toBe(0);
