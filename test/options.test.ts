@@ -1,7 +1,8 @@
 /** Command lines: durations, and what parseOptions makes of an error. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { LOCK_WAIT, lockWait, parseDuration, parseOptions } from '../lib/cli/options.ts';
+import { lockWait, parseDuration, parseOptions } from '../lib/cli/options.ts';
+import { LOCK_WAIT } from '../lib/lock.ts';
 
 describe('parseDuration', () => {
   test('a number with an optional unit, in milliseconds', () => {

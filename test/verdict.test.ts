@@ -14,7 +14,7 @@ vi.mock('../lib/processes.ts', async (original) => ({
 
 const HERE: Machine = { host: `${'a'.repeat(32)} node`, boot_id: 'boot', pid_ns: '4026531836' };
 const RECORD = { ...HERE, id: 'a', token: 't', state: 'active', pid: '42', pid_start: '7' } as unknown as TaskRecord;
-const CARRIER = { pid: 43, start: '8', name: 'sleep' };
+const CARRIER = { pid: 43, start: '8', name: 'sleep', inner: false };
 
 function judge(changes: Partial<TaskRecord>, gives: typeof probe.gives, carriers = [] as (typeof CARRIER)[]) {
   probe.gives = gives;

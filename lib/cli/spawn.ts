@@ -183,7 +183,7 @@ function planParent(call: Call, line: SpawnLine): string {
 }
 
 function repairFor(shell: number, names: readonly string[]): Repair {
-  return compareEnvironments(rawEnvironments(shell), new Set([...BLANKED, ...names, '_']));
+  return compareEnvironments(rawEnvironments(shell), new Set([...BLANKED, ...names]));
 }
 
 function isOnPath(name: string, path: string | undefined): boolean {

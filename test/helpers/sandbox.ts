@@ -32,6 +32,9 @@ export interface RunOptions {
   readonly input?: string;
 }
 
+/** Whatever else execa takes. */
+export type StartOptions = RunOptions & Omit<Options, keyof RunOptions>;
+
 export class Sandbox {
   readonly path: string;
   readonly home: string;
@@ -50,7 +53,7 @@ export class Sandbox {
   }
 
   /** Starts a command without waiting: an execa process in the sandbox's environment. */
-  start(command: string, args: readonly string[], options: RunOptions & Options = {}): ResultPromise {
+  start(command: string, args: readonly string[], options: StartOptions = {}): ResultPromise {
     const { env, uid, shell, ...rest } = options;
     const words = [...(uid === undefined ? [] : ['setpriv', `--reuid=${uid}`, `--regid=${uid}`, '--clear-groups'])];
     if (shell) words.push(...shell, command.startsWith('task-') ? join(this.bin, command) : command);
@@ -64,14 +67,14 @@ export class Sandbox {
       reject: false,
       extendEnv: false,
       env: merged as Record<string, string>,
-      ...(rest.input === undefined ? { stdin: 'ignore' } : {}),
+      ...(rest.input === undefined && !('stdio' in rest) ? { stdin: 'ignore' } : {}),
       ...rest,
     } as Options;
     return execa(file, [...first, ...args], settings);
   }
 
   async run(command: string, args: readonly string[], options: RunOptions = {}): Promise<Outcome> {
-    const result = await this.start(command, args, options as RunOptions & Options);
+    const result = await this.start(command, args, options);
     return {
       status: result.exitCode,
       signal: result.signal,
