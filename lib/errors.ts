@@ -1,3 +1,6 @@
+/** Errors: one kind, with a code from a closed set, and what the operating system's say. */
+import { constants } from 'node:os';
+
 /**
  * The one error of this project: why an operation stopped, from a closed set.
  * exit.ts gives each code its status; the message is one line: what, where, what to do next.
@@ -36,13 +39,20 @@ export class TaskError extends Error {
 
 /** The errno name of a thrown value ("ENOENT"), or undefined. */
 export function errnoOf(error: unknown): string | undefined {
+  if (isOverQuota(error)) return 'EDQUOT';
   const code = error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined;
   return typeof code === 'string' ? code : undefined;
 }
 
+/** Node has no name for this one: its text is "Unknown system error -122". */
+function isOverQuota(error: unknown): boolean {
+  return error instanceof Error && (error as NodeJS.ErrnoException).errno === -constants.errno.EDQUOT;
+}
+
 /** What a thrown value says, in one line. */
 export function messageOf(error: unknown): string {
-  const text = error instanceof Error ? error.message : String(error);
+  const raw = error instanceof Error ? error.message : String(error);
+  const text = isOverQuota(error) ? raw.replace(/^.*?, /, 'EDQUOT: disk quota exceeded, ') : raw;
   return text.replaceAll(/\s*[\r\n]\s*/g, ' ');
 }
 

@@ -4,28 +4,15 @@
  */
 import { statfsText, syncFolder, writeNewFile } from './durable.ts';
 import { errnoOf, messageOf, TaskError, unlessMissing } from './errors.ts';
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  lstatSync,
-  openSync,
-  readdirSync,
-  readSync,
-  renameSync,
-  unlinkSync,
-} from './fs.ts';
+import { closeSync, constants, fstatSync, openSync, readdirSync, readSync, renameSync, unlinkSync } from './fs.ts';
 import type { Home } from './home.ts';
 import { recordId, taskPaths } from './paths.ts';
-import { type Entry, formatRecord, parseRecord, type TaskRecord } from './record.ts';
+import { type Entry, formatRecord, isBorn, parseRecord, type TaskRecord } from './record.ts';
 
 /** A record larger than this is not one of ours, in bytes. */
 const MOST = 64 * 1024;
 
-/**
- * When, and on which device, the record was made that announced a root: what a root without an identity is measured
- * against. A rewrite is a younger file, so the first one's birth is carried on in it: tmp_dev and tmp_btime without tmp_ino.
- */
+/** When, and on which device, the record was made that announced a root: what a root without an identity is measured against. */
 export interface Birth {
   readonly dev: bigint;
   readonly btime: bigint;
@@ -52,13 +39,21 @@ export function readRecord(home: Home, id: string): Reading {
     if (parsed.kind === 'notes') return parsed;
     const record = plain ? parsed.record : { ...parsed.record, state: 'removing' as const };
     if (record.home !== home.path) return { kind: 'moved', record };
-    if (record.tmp_ino !== '') return { kind: 'task', record, birth: file.birth };
-    const birth =
-      record.tmp_btime === '' ? file.birth : { dev: BigInt(record.tmp_dev), btime: BigInt(record.tmp_btime) };
-    return { kind: 'task', birth, record: { ...record, tmp_dev: String(birth.dev), tmp_btime: String(birth.btime) } };
+    return { kind: 'task', ...carryBirth(record, file.birth) };
   } catch (error) {
     return { kind: 'unreadable', reason: errnoOf(error) === 'ELOOP' ? 'it is a symbolic link' : messageOf(error) };
   }
+}
+
+/**
+ * The rewrite of a record is a younger file than the root that the record announced, so the birth of the announcement
+ * goes on in it: as tmp_dev and tmp_btime, with the inode 0.
+ */
+function carryBirth(record: TaskRecord, birth: Birth): { record: TaskRecord; birth: Birth } {
+  if (isBorn(record)) return { record, birth };
+  const first = record.tmp_ino === '' ? birth : { dev: BigInt(record.tmp_dev), btime: BigInt(record.tmp_btime) };
+  const announced = { tmp_dev: String(first.dev), tmp_ino: '0', tmp_btime: String(first.btime) };
+  return { record: { ...record, ...announced }, birth: first };
 }
 
 function readPlainFile(path: string): { bytes: Buffer; birth: Birth } | undefined {
@@ -134,12 +129,6 @@ function removeName(path: string): boolean {
     return true;
   };
   return unlessMissing(unlink) ?? false;
-}
-
-/** Whether any record of the id is on disk, readable or not. */
-export function recordExists(home: Home, id: string): boolean {
-  const paths = taskPaths(home.state, id);
-  return [paths.record, paths.removing].some((path) => unlessMissing(() => lstatSync(path)) !== undefined);
 }
 
 /** The ids that have a record, sorted; names that are no ids are given as they are. */

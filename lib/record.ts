@@ -111,12 +111,16 @@ export function parseRecord(bytes: Buffer, id: string): Parsed {
 /** What no value shows alone. @throws Error */
 function assertTogether(record: TaskRecord): void {
   const { state, pid, pid_start, tty_nr, tmp_dev, tmp_ino, tmp_btime } = record;
-  // Without tmp_ino the other two are those of the record that announced the root (record-file.ts).
-  if ((tmp_dev === '') !== (tmp_btime === '') || (tmp_ino !== '' && tmp_dev === ''))
-    throw new Error('tmp_dev, tmp_ino and tmp_btime do not go together');
+  if ([tmp_dev, tmp_ino, tmp_btime].filter(Boolean).length % 3 !== 0)
+    throw new Error('tmp_dev, tmp_ino and tmp_btime are not all given');
   const known = [pid, pid_start, tty_nr].filter(Boolean).length;
   if (known % 3 !== 0 || (known === 0 && (state === 'active' || state === 'creating')))
     throw new Error('pid, pid_start and tty_nr are not all given');
+}
+
+/** Whether a record knows the identity of its root; before that it says nothing, or 0 for the inode (record-file.ts). */
+export function isBorn({ tmp_ino }: Pick<TaskRecord, 'tmp_ino'>): boolean {
+  return tmp_ino !== '' && tmp_ino !== '0';
 }
 
 function parseLine(line: string): Entry {

@@ -10,7 +10,7 @@ import { chmodSync, closeSync, constants, fchmodSync, lstatSync, mkdirSync, open
 import type { Home } from './home.ts';
 import { comparePlace, type Machine } from './machine.ts';
 import { deriveRoot, gotmpOf } from './paths.ts';
-import type { TaskRecord } from './record.ts';
+import { isBorn, type TaskRecord } from './record.ts';
 import type { Birth } from './record-file.ts';
 import { removeTree } from './remove.ts';
 
@@ -126,7 +126,7 @@ export function inspectRoot(home: Home, record: TaskRecord, birth: Birth, here: 
       return { is: 'foreign', reason: `it is ${describeKind(stat)}, not this task's own directory` };
     if (Number(stat.uid) !== home.uid)
       return { is: 'foreign', reason: `it belongs to uid ${stat.uid}, so it is not this task's own` };
-    return record.tmp_ino === '' ? proveUnborn(stat, birth) : proveOwn(stat, record, sameBoot);
+    return isBorn(record) ? proveOwn(stat, record, sameBoot) : proveUnborn(stat, birth);
   } catch (error) {
     return { is: 'uncertain', reason: `it cannot be looked at: ${messageOf(error)}` };
   }

@@ -3,10 +3,10 @@ import { TaskError } from './errors.ts';
 import type { Home } from './home.ts';
 import { acquireLock, type LockWait } from './lock.ts';
 import { taskPaths } from './paths.ts';
-import { clearStaging, readRecord, recordExists } from './record-file.ts';
+import { clearStaging, readRecord } from './record-file.ts';
 
 /**
- * Runs `change` under the task's lock. The lock file stays while a record does and goes with it.
+ * Runs `change` under the task's lock. The lock file stays while a record of ours does and goes with it.
  * @throws TaskError BUSY, with what the record says, when the lock stayed busy.
  */
 export async function withTaskLock<T>(home: Home, id: string, wait: LockWait, change: () => Promise<T>): Promise<T> {
@@ -20,7 +20,8 @@ export async function withTaskLock<T>(home: Home, id: string, wait: LockWait, ch
     clearStaging(home, id);
     return await change();
   } finally {
-    lock.release({ unlink: !recordExists(home, id) });
+    const { kind } = readRecord(home, id);
+    lock.release({ unlink: kind === 'none' || kind === 'notes' });
   }
 }
 

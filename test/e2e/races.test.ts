@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect } from 'vitest';
 import { acquireLock } from '../../lib/lock.ts';
 import { makeFastSandbox, test } from '../helpers/fast.ts';
-import { listPoints, type Point, runStruck } from '../helpers/points.ts';
+import { listPoints, type Point, pauseAt, runStruck } from '../helpers/points.ts';
 import { eachOf } from '../helpers/pool.ts';
 import { withRacers } from '../helpers/racers.ts';
 import { processesWith, type Sandbox } from '../helpers/sandbox.ts';
@@ -91,28 +91,10 @@ describe('SIGKILL', () => {
     const all = await listPoints(sandbox, 'task-spawn', ['x', '--', 'true']);
     const points = all.filter(({ call }) => ['mkdir', 'rename', 'fsync'].includes(call));
     await atEachPoint(points, nothing, async (struck, point, what) => {
-      const running = runStruck(struck, point, 'STOP', 'task-spawn', ['x', '--', 'sh', '-c', 'echo ran']);
-      const log = join(struck.path, 'struck');
-      const node = await until(`${what} is reached`, () => {
-        const text = existsSync(log) ? readFileSync(log, 'utf8') : '';
-        return /^(\d+) +--- stopped by SIGSTOP/m.exec(text)?.[1];
-      });
-      // Whichever of its threads stopped.
-      const [, pid, shim] = /^Tgid:\s*(\d+)$.*^PPid:\s*(\d+)$/ms.exec(
-        readFileSync(`/proc/${node}/status`, 'utf8'),
-      ) as unknown as string[];
-      process.kill(Number(shim), 'SIGKILL');
-      await until('the shim is gone', () => !existsSync(`/proc/${shim}`) || isZombie(Number(shim)));
-      let ended = false;
-      void running.finally(() => {
-        ended = true;
-      });
-      // Each of its threads has a first call of a kind: it may be stopped more than once.
-      await until('strace has ended', () => {
-        if (existsSync(`/proc/${pid}`)) process.kill(Number(pid), 'SIGCONT');
-        return ended;
-      });
-      const outcome = await running;
+      const { shim, resume } = await pauseAt(struck, point, 'task-spawn', ['x', '--', 'sh', '-c', 'echo ran']);
+      process.kill(shim, 'SIGKILL');
+      await until('the shim is gone', () => isGone(shim));
+      const outcome = await resume();
       expect(outcome.stdout, what).not.toContain('ran');
       await until('Node is gone', () => processesWith(`FM_HOME=${struck.home}`).length === 0);
     });
@@ -131,7 +113,7 @@ describe('SIGKILL', () => {
   });
 });
 
-function isZombie(pid: number): boolean {
+function isGone(pid: number): boolean {
   try {
     return / Z /.test(readFileSync(`/proc/${pid}/stat`, 'latin1'));
   } catch {

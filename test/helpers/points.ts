@@ -1,7 +1,8 @@
 /** Stopping a command at each of its system calls that matter: strace(1) finds the points, and strikes at one of them. */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Outcome, Sandbox } from './sandbox.ts';
+import { until } from './until.ts';
 
 const CALLS = ['mkdir', 'rmdir', 'rename', 'link', 'unlink', 'unlinkat', 'fsync', 'openat'];
 
@@ -50,4 +51,42 @@ export async function strace(
 ): Promise<Outcome> {
   const trace = ['-f', '-o', log, '-e', `trace=${CALLS.join(',')}`, ...inject];
   return sandbox.run('strace', [...trace, command, ...args]);
+}
+
+export interface Paused {
+  /** Node's. */
+  readonly pid: number;
+  /** Its parent's. */
+  readonly shim: number;
+  /** Lets it go on, and waits for its end. */
+  resume(): Promise<Outcome>;
+}
+
+/** Runs the command up to the end of the call of the point, and holds it there. */
+export async function pauseAt(
+  sandbox: Sandbox,
+  point: Point,
+  command: string,
+  args: readonly string[],
+): Promise<Paused> {
+  let ended = false;
+  const running = runStruck(sandbox, point, 'STOP', command, args).finally(() => {
+    ended = true;
+  });
+  const log = join(sandbox.path, 'struck');
+  const thread = await until(`${point.call} ${point.when} is reached`, () => {
+    if (ended) throw new Error(`${point.call} ${point.when} was never reached`);
+    return /^(\d+) +--- stopped by SIGSTOP/m.exec(existsSync(log) ? readFileSync(log, 'utf8') : '')?.[1];
+  });
+  const status = readFileSync(`/proc/${thread}/status`, 'utf8');
+  const [, pid, shim] = /^Tgid:\s*(\d+)$.*^PPid:\s*(\d+)$/ms.exec(status) as unknown as string[];
+  const resume = async () => {
+    // Each of its threads has a first call of a kind: it may be held more than once.
+    await until('it has ended', () => {
+      if (existsSync(`/proc/${pid}`)) process.kill(Number(pid), 'SIGCONT');
+      return ended;
+    });
+    return running;
+  };
+  return { pid: Number(pid), shim: Number(shim), resume };
 }
