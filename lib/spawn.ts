@@ -71,7 +71,7 @@ type Start =
 export async function prepareTask(context: SpawnContext, request: SpawnRequest): Promise<Prepared> {
   const { trap } = context;
   const wait = { ms: request.lockWaitMs, beat: trap.beat };
-  const home = await openOrMakeHome(request.home, context.uid, wait);
+  const home = await openOrMakeHome(request, context.uid, wait);
   const pin = request.pin ?? hasFlag(home, 'task-tmpdir-pin');
   const narrowPins = readNarrowPins(home);
   const launch = describeLaunch(context, request, pin, pin || narrowPins.length > 0);
@@ -93,9 +93,12 @@ export async function prepareTask(context: SpawnContext, request: SpawnRequest):
   });
 }
 
-async function openOrMakeHome(setting: HomeSetting, uid: number, wait: LockWait): Promise<Home> {
+async function openOrMakeHome(request: SpawnRequest, uid: number, wait: LockWait): Promise<Home> {
+  const setting = request.home;
   const home = openHome(setting, uid, true);
   if (home) return home;
+  // Without a home the task is a new one: no home is made for what its base refuses.
+  openBase(request.base, uid);
   const { makeHome } = await import('./home-make.ts');
   await makeHome(setting, uid, wait);
   const made = openHome(setting, uid, true);

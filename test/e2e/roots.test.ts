@@ -208,21 +208,39 @@ describe('A15 spellings', () => {
 });
 
 describe('a spawn that aborts', () => {
-  test('A16 takes a fresh root back, with what came into it', async ({ sandbox }) => {
-    await rootOf(sandbox, 'x');
-    const { pid, resume } = await pauseAt(sandbox, { call: 'mkdir', when: 2 }, 'task-spawn', [
+  /** Runs a spawn of x whose how-many-eth mkdir fails. */
+  const failAt = (sandbox: Sandbox, when: number) =>
+    strace(sandbox, join(sandbox.path, 'log'), ['-e', `inject=mkdir:error=EIO:when=${when}`], 'task-spawn', [
       'x',
       '--',
-      'echo',
-      'ran',
+      'true',
     ]);
-    const [root] = readdirSync(sandbox.base);
-    writeFileSync(join(sandbox.base, root as string, 'gotmp', 'planted'), '');
-    process.kill(pid, 'SIGTERM');
-    expectRefusal(await resume(), 'aborted by SIGTERM');
+
+  test('A16 takes a fresh root back', async ({ sandbox }) => {
+    await rootOf(sandbox, 'x');
+    expectRefusal(await failAt(sandbox, 2), 'gotmp', 'EIO');
     expect(readdirSync(sandbox.base)).toEqual([]);
     expect(readdirSync(sandbox.state(''))).toEqual(['home-id']);
   });
+
+  test.for(['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const)(
+    'A16 by %s takes a fresh root back, or left a dead task',
+    async (signal, { sandbox }) => {
+      const root = await rootOf(sandbox, 'x');
+      const { pid, resume } = await pauseAt(sandbox, { call: 'mkdir', when: 1 }, 'task-spawn', [
+        'x',
+        '--',
+        'echo',
+        'ran',
+      ]);
+      expect(readdirSync(root)).toEqual([]);
+      process.kill(pid, signal);
+      expectRefusal(await resume(), `aborted by ${signal}`);
+      // Whichever thread takes the signal may do so only after the launch was published.
+      const state = (await sandbox.record('x'))?.state;
+      expect([state, existsSync(root)]).toEqual(state === undefined ? [undefined, false] : ['active', true]);
+    },
+  );
 
   test('A17 leaves a root that was there, its mode and its record as they were', async ({ sandbox }) => {
     const root = await sandbox.finished(
@@ -230,10 +248,7 @@ describe('a spawn that aborts', () => {
       'echo kept > "$FM_TASK_TMP/file"; rmdir "$GOTMPDIR"; chmod 750 "$FM_TASK_TMP"',
     );
     const [record, before] = [bytesOf(sandbox, 'x'), snapshot(root)];
-    const { pid, resume } = await pauseAt(sandbox, { call: 'mkdir', when: 1 }, 'task-spawn', ['x', '--', 'true']);
-    expect(readdirSync(root)).toContain('gotmp');
-    process.kill(pid, 'SIGTERM');
-    expectRefusal(await resume(), 'aborted by SIGTERM');
+    expectRefusal(await failAt(sandbox, 1), 'gotmp', 'EIO');
     expect(snapshot(root)).toEqual(before);
     expect(bytesOf(sandbox, 'x')).toBe(record);
   });
@@ -244,11 +259,7 @@ describe('a spawn that aborts', () => {
     const root = await sandbox.finished('x');
     const record = bytesOf(sandbox, 'x');
     rmSync(root, { recursive: true });
-    const { pid, resume } = await pauseAt(sandbox, { call: 'mkdir', when: 1 }, 'task-spawn', ['x', '--', 'true']);
-    expect(existsSync(root)).toBe(true);
-    expect((await sandbox.record('x'))?.tmp_ino).toBe('');
-    process.kill(pid, 'SIGTERM');
-    expectRefusal(await resume(), 'aborted by SIGTERM');
+    expectRefusal(await failAt(sandbox, 2), 'gotmp', 'EIO');
     expect(existsSync(root)).toBe(false);
     expect(bytesOf(sandbox, 'x')).toBe(record);
   });
@@ -259,10 +270,7 @@ describe('a spawn that aborts', () => {
     const root = await rootOf(sandbox, 'x');
     const notes = 'window=a b=c\nZ-odd key=\n';
     writeFileSync(sandbox.state('x.meta'), notes);
-    const { pid, resume } = await pauseAt(sandbox, { call: 'mkdir', when: 1 }, 'task-spawn', ['x', '--', 'true']);
-    expect((await sandbox.record('x'))?.state).toBe('creating');
-    process.kill(pid, 'SIGTERM');
-    expectRefusal(await resume(), 'aborted by SIGTERM');
+    expectRefusal(await failAt(sandbox, 2), 'gotmp', 'EIO');
     expect(existsSync(root)).toBe(false);
     expect(bytesOf(sandbox, 'x')).toBe(notes);
 

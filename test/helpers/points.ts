@@ -83,7 +83,11 @@ export async function pauseAt(
   const resume = async () => {
     // Each of its threads has a first call of a kind: it may be held more than once.
     await until('it has ended', () => {
-      if (existsSync(`/proc/${pid}`)) process.kill(Number(pid), 'SIGCONT');
+      try {
+        process.kill(Number(pid), 'SIGCONT');
+      } catch {
+        // It has just ended, and strace is about to.
+      }
       return ended;
     });
     return running;
