@@ -155,8 +155,10 @@ describe('what changes under its hands', () => {
     const root = join(sandbox.base, 'root');
     const names = Array.from({ length: 40 }, (_, index) => `d${index}`);
     mkdirSync(join(root, ...names), { recursive: true });
-    const other = join(sandbox.path, 'other');
-    mkdirSync(other);
+    // Far down, so that a walk that went on upwards would still end within the sandbox.
+    const other = join(sandbox.path, 'o', 't', 'h', 'e', 'r');
+    mkdirSync(other, { recursive: true });
+    writeFileSync(join(other, 'stranger'), '');
     let isMoved = false;
     await expect(
       remove(root, (call, name) => {
@@ -169,6 +171,6 @@ describe('what changes under its hands', () => {
       }),
     ).rejects.toMatchObject({ code: 'SURVIVED' });
     expect(existsSync(join(root, 'd0', 'd1'))).toBe(true);
-    expect(existsSync(other)).toBe(true);
+    expect(existsSync(join(other, 'stranger'))).toBe(true);
   });
 });

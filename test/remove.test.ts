@@ -155,6 +155,20 @@ describe('identity', () => {
     expect(readdirSync(other)).toEqual(['file']);
   });
 
+  test.skipIf(!isRoot)('B37 the same as a user who would have to change its mode first', async ({ sandbox }) => {
+    await sandbox.giveTo(NOBODY);
+    const [root, other] = [join(sandbox.base, 'root'), join(sandbox.base, 'other')];
+    execFileSync('sh', [
+      '-c',
+      `mkdir ${root} ${other}; touch ${other}/file; chmod 0 ${other}; chown -R ${NOBODY} ${sandbox.base}`,
+    ]);
+    const before = lstatSync(other);
+    const { removals, errors } = await walk(sandbox, { roots: [other], identityOf: root }, AS_NOBODY);
+    expect([removals, errors]).toEqual([[], [expect.stringContaining('exchanged')]]);
+    const after = lstatSync(other);
+    expect([after.mode, after.ctimeMs]).toEqual([before.mode, before.ctimeMs]);
+  });
+
   test('a link in its place is not followed', async ({ sandbox }) => {
     const canary = plantCanary(join(sandbox.path, 'canary'), ME);
     const check = guard(canary);
@@ -170,7 +184,7 @@ describe('identity', () => {
     const exchange = [
       'import ctypes, sys, time',
       'libc = ctypes.CDLL(None)',
-      'pairs = [("%s/d%d" % (sys.argv[1], i), "%s/l%d" % (sys.argv[1], i)) for i in range(4)]',
+      'pairs = [("%s/d%d" % (sys.argv[1], i), "%s/l%d" % (sys.argv[1], i)) for i in range(2)]',
       'pairs = [(a.encode(), b.encode()) for a, b in pairs]',
       'print("ready", flush=True)',
       'done = 0',

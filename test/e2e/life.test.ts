@@ -101,7 +101,7 @@ describe('a root that is not proven own is kept, told, and everything else goes 
     const root = await sandbox.finished('a');
     const foreign = join(sandbox.path, 'precious');
     await mkdir(join(foreign, 'work'), { recursive: true });
-    for (const tasktmp of [foreign, `${root}/`, `${root}/../${root.split('/').pop()}`, `${root}2`, '/']) {
+    for (const tasktmp of [foreign, `${root}/`, `${root}/../${root.split('/').pop()}`, `${root}2`, sandbox.path]) {
       await sandbox.edit('a', { tasktmp, state: 'active', leftover_reason: undefined });
       const before = describeTree(foreign);
       await expectLeftover(sandbox, 'a', /not this task's own/, 77);

@@ -127,7 +127,10 @@ export async function plantTree(root: string, canary: Canary, random: () => numb
       writeFileSync(path, 'x'.repeat(Math.floor(random() * 9000)));
       made.push({ path, mode: pick(FILE_MODES) });
     } else if (kind < 0.8) {
-      symlinkSync(pick([canary.dir, canary.file, `${canary.dir}/`, '..', '.', root, 'dangling', '/', name]), path);
+      symlinkSync(
+        pick([canary.dir, canary.file, `${canary.dir}/`, canary.path, '..', '.', root, 'dangling', name]),
+        path,
+      );
       made.push({ path });
     } else if (kind < 0.9) {
       linkSync(join(canary.linked, String(index % 4)), path);

@@ -10,6 +10,8 @@ import { removeTree } from '../../lib/remove.ts';
 export interface WalkJob {
   /** Walked one after the other. */
   readonly roots: readonly string[];
+  /** Instead of what stands there: the directory whose identity is taken for the roots'. */
+  readonly identityOf?: string;
   /** Before the walk's so-many-th entry, or right after an rmdir of `below` that found it not empty: run a command. */
   readonly meanwhile?: {
     readonly at: number | 'not-empty';
@@ -39,7 +41,7 @@ async function walkAll(job: WalkJob): Promise<WalkOutcome> {
       if (++entries === meanwhile?.at) run(meanwhile.command);
       return false;
     };
-    const { dev, ino, birthtimeNs } = fs.lstatSync(root, { bigint: true });
+    const { dev, ino, birthtimeNs } = fs.lstatSync(job.identityOf ?? root, { bigint: true });
     const identity = { tmp_dev: String(dev), tmp_ino: String(ino), tmp_btime: String(birthtimeNs) };
     try {
       const { entries, keptCount, kept } = await removeTree(root, identity, { uid: process.geteuid?.() ?? 0, stop });
@@ -79,7 +81,7 @@ function interfere(below: string, command: readonly string[]): void {
 /** Folders of one name each with a link of another, for somebody who exchanges them meanwhile. */
 function makeSmall(root: string, link: string): void {
   fs.mkdirSync(root);
-  for (let index = 0; index < 4; index++) {
+  for (let index = 0; index < 2; index++) {
     fs.mkdirSync(join(root, `d${index}`, 'sub'), { recursive: true });
     for (const name of ['a', 'sub/b', 'file']) fs.writeFileSync(join(root, `d${index}`, name), '');
     fs.symlinkSync(link, join(root, `l${index}`));
