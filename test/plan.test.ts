@@ -1,11 +1,18 @@
 import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { END_MARK, formatLaunch, formatPrint, quote } from '../lib/plan.ts';
+import { END_MARK, formatLaunch, formatParent, formatPrint, quote } from '../lib/plan.ts';
 import { which } from './helpers/shells.ts';
 
 const NO_REPAIR = { unset: [], set: [] };
-const plan = { shift: 2, command: 'make', file: '/usr/bin/make', exports: new Map([['A', "it's"]]), repair: NO_REPAIR };
+const plan = {
+  shift: 2,
+  command: 'make',
+  file: '/usr/bin/make',
+  set: new Map([['A', "it's"]]),
+  unset: [] as string[],
+  repair: NO_REPAIR,
+};
 /** The `set --` line, or undefined where the shell's own exec will do. */
 const prefix = (changes: Partial<typeof plan>) =>
   formatLaunch({ ...plan, ...changes })
@@ -16,7 +23,11 @@ const SHELLS = [['dash'], ['bash', '--posix'], ['busybox', 'sh']].filter(([name]
 
 test('a plan exports, shifts and ends with its mark', () => {
   expect(formatLaunch(plan)).toBe(`export A='it'\\''s'\nshift 2\n${END_MARK}\n`);
+  expect(formatLaunch({ ...plan, unset: ['B'], hold: { root: '/tmp/x y', fd: 9 } })).toBe(
+    `unset B\nexport A='it'\\''s'\nshift 2\n{ command exec 9<'/tmp/x y' && flock -s -n 9; } 2>/dev/null || :\n${END_MARK}\n`,
+  );
   expect(formatPrint('')).toBe(`exit 0\n${END_MARK}\n`);
+  expect(formatPrint('false\n', 125)).toBe(`printf '%s' 'false\n'\nexit 125\n${END_MARK}\n`);
   expect(formatPrint('text\n')).toBe(`printf '%s' 'text\n'\nexit 0\n${END_MARK}\n`);
 });
 
@@ -28,6 +39,19 @@ test('env(1) stands before what the shell itself would not launch exactly, and n
   expect(prefix({ command: 'a=b', file: './a=b' })).toBe(`set -- '/usr/bin/env' '--' 'nice' '-n' '0' '--' "$@"`);
   const repair = { unset: ['PWD'] as never[], set: ['a.b=1'] as never[] };
   expect(prefix({ repair })).toBe(`set -- '/usr/bin/env' '-u' 'PWD' '--' 'a.b=1' "$@"`);
+});
+
+test('the plan of a parent hands over what was blanked, and its own words before the command', () => {
+  const parent = {
+    shift: 3,
+    repair: NO_REPAIR,
+    words: ['/bin/node', 'rm.cjs'],
+    carried: ['B'],
+    options: ['--pin', 'x'],
+  };
+  expect(formatParent(parent)).toBe(
+    ['shift 3', `set -- '/bin/node' 'rm.cjs' "\${B+B=$B}" '--pin' 'x' '--' "$@"`, 'unset B', END_MARK, ''].join('\n'),
+  );
 });
 
 describe.each(SHELLS.map((words) => ({ words, name: words.join(' ') })))('under $name', ({ words }) => {

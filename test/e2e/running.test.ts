@@ -304,7 +304,7 @@ describe('--forget drops the record and nothing else', () => {
       { state: 'removing' },
       { state: 'leftover', leftover_reason: 'x' },
       { pid_ns: '1' },
-      { state: 'held', pid: '' },
+      { state: 'held', pid: '', pid_start: '', tty_nr: '' },
     ]) {
       await sandbox.edit('a', { ...(await sandbox.record('a')), ...changes });
       const saved = await readFile(sandbox.state('a.meta'));

@@ -14,7 +14,7 @@ describe('what it shows', () => {
     const { pid } = await startTask(sandbox, 'a-running', FOREVER);
     await sandbox.finished('b-detached', 'setsid sleep 1000 >/dev/null 2>&1 &');
     for (const [id, changes] of [
-      ['c-held', { state: 'held', pid: '', pid_start: '' }],
+      ['c-held', { state: 'held', pid: '', pid_start: '', tty_nr: '' }],
       ['d-finished', {}],
       ['e-unknown', { pid_ns: '1' }],
       ['f-creating', { state: 'creating' }],
