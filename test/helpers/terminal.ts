@@ -80,7 +80,7 @@ export class Terminal {
         this.#read += found.index + found[0].length;
         return this.#seen.slice(start, this.#read);
       },
-      60_000,
+      30_000,
     ).catch((error) => {
       throw new Error(`${error.message}; it shows ${JSON.stringify(this.#seen)}`);
     });
