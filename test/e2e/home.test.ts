@@ -15,8 +15,9 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect } from 'vitest';
+import { test } from '../helpers/fast.ts';
 import { MountSpace } from '../helpers/mounts.ts';
-import { isRoot, NOBODY, type Outcome, type RunOptions, type Sandbox, test } from '../helpers/sandbox.ts';
+import { isRoot, NOBODY, type Outcome, type RunOptions, type Sandbox } from '../helpers/sandbox.ts';
 import { snapshot } from '../helpers/tree.ts';
 
 function expectLine(outcome: Outcome, status: number, ...texts: string[]): void {

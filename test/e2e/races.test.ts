@@ -58,7 +58,7 @@ async function atEachPoint(
 const nothing = () => Promise.resolve();
 
 describe('SIGKILL', () => {
-  test('of Node at each system call of a fresh spawn leaves only what a record names', async ({ fast: sandbox }) => {
+  test('of Node at each system call of a fresh spawn leaves only what a record names', async ({ sandbox }) => {
     const points = await listPoints(sandbox, 'task-spawn', ['x', '--', 'true']);
     for (const call of ['mkdir', 'rename', 'link', 'unlink', 'fsync', 'openat'])
       expect(points.map((point) => point.call)).toContain(call);
@@ -69,7 +69,7 @@ describe('SIGKILL', () => {
     });
   });
 
-  test('of Node at each system call of a relaunch whose root is gone', async ({ fast: sandbox }) => {
+  test('of Node at each system call of a relaunch whose root is gone', async ({ sandbox }) => {
     const prepare = async (struck: Sandbox) => {
       await struck.run('rm', ['-r', await struck.finished('x')]);
     };
@@ -87,7 +87,7 @@ describe('SIGKILL', () => {
     );
   });
 
-  test('of the shim at each change a spawn makes: nothing goes on being made after it', async ({ fast: sandbox }) => {
+  test('of the shim at each change a spawn makes: nothing goes on being made after it', async ({ sandbox }) => {
     const all = await listPoints(sandbox, 'task-spawn', ['x', '--', 'true']);
     const points = all.filter(({ call }) => ['mkdir', 'rename', 'fsync'].includes(call));
     await atEachPoint(points, nothing, async (struck, point, what) => {
@@ -100,7 +100,7 @@ describe('SIGKILL', () => {
     });
   });
 
-  test('of a teardown at each of its system calls', async ({ fast: sandbox }) => {
+  test('of a teardown at each of its system calls', async ({ sandbox }) => {
     const prepare = (struck: Sandbox) => struck.finished('x', 'mkdir -p "$FM_TASK_TMP/a/b"; : > "$FM_TASK_TMP/a/f"');
     await prepare(sandbox);
     const points = await listPoints(sandbox, 'task-teardown', ['x']);
@@ -122,7 +122,7 @@ function isGone(pid: number): boolean {
 }
 
 describe('one id', () => {
-  test('A27 50 spawns at once: exactly one runs, the others name its pid', async ({ fast: sandbox }) => {
+  test('A27 50 spawns at once: exactly one runs, the others name its pid', async ({ sandbox }) => {
     const ready = join(sandbox.path, 'pid');
     const all = Array.from({ length: 50 }, () =>
       sandbox.spawn(['x', '--', 'sh', '-c', `echo $$ > ${ready}.$$; while ! test -e ${ready}.end; do sleep 0.1; done`]),
@@ -144,7 +144,7 @@ describe('one id', () => {
     }
   });
 
-  test('spawn against teardown, raced 200 times: always one of the two orders', async ({ fast: sandbox }) => {
+  test('spawn against teardown, raced 200 times: always one of the two orders', async ({ sandbox }) => {
     const { home, base } = sandbox;
     await sandbox.finished('first');
     await sandbox.teardown(['first']);
@@ -174,7 +174,7 @@ describe('one id', () => {
     expect([...seen.keys()].sort(), 'both orders occurred').toEqual(['BUSY', 'nothing', 'removed']);
   });
 
-  test('spawn against teardown, as commands', async ({ fast: sandbox }) => {
+  test('spawn against teardown, as commands', async ({ sandbox }) => {
     await sandbox.finished('first');
     // The task itself proves that its root and record stay for as long as it runs.
     const script = 'test -d "$GOTMPDIR" && test -f "$FM_HOME/state/$FM_TASK_ID.meta" && : > "$FM_TASK_TMP/end"';
@@ -197,7 +197,7 @@ describe('one id', () => {
 });
 
 describe('A18 the root of an aborted spawn goes while the lock is held', () => {
-  test('a spawn that waits meanwhile never adopts it, raced 200 times', async ({ fast: sandbox }) => {
+  test('a spawn that waits meanwhile never adopts it, raced 200 times', async ({ sandbox }) => {
     const { home, base } = sandbox;
     await sandbox.finished('first');
     const second = { id: 'x', home, base, abortAt: 0, alive: false, do: 'spawn' } as const;
@@ -222,7 +222,7 @@ describe('A18 the root of an aborted spawn goes while the lock is held', () => {
     expect(readdirSync(base)).toHaveLength(201);
   });
 
-  test('a signal to the group at any moment, as commands', async ({ fast: sandbox }) => {
+  test('a signal to the group at any moment, as commands', async ({ sandbox }) => {
     await sandbox.finished('first');
     for (let round = 0; round < 15; round++) {
       const id = `x${round}`;
@@ -243,7 +243,7 @@ describe('A18 the root of an aborted spawn goes while the lock is held', () => {
 });
 
 describe('A24 a busy lock', () => {
-  test('makes spawn and teardown wait and then decide by the record; status never waits', async ({ fast: sandbox }) => {
+  test('makes spawn and teardown wait and then decide by the record; status never waits', async ({ sandbox }) => {
     await sandbox.finished('x');
     const lock = await acquireLock(sandbox.state('x.lock'), { ms: 0, beat: () => Promise.resolve() });
     const spawned = await sandbox.spawn(['--lock-wait', '0.2s', 'x', '--', 'true']);

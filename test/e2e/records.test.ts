@@ -60,7 +60,7 @@ describe('A23 a record with a schema', () => {
     'indented by a blank': (line) => ` ${line}`,
   };
 
-  test.for(Object.keys(changes))('whose keys are, one at a time, %s is refused', async (how, { fast: sandbox }) => {
+  test.for(Object.keys(changes))('whose keys are, one at a time, %s is refused', async (how, { sandbox }) => {
     await sandbox.finished('x', ': > "$FM_TASK_TMP/kept"');
     const file = sandbox.state('x.meta');
     const text = readFileSync(file, 'utf8');
@@ -77,7 +77,7 @@ describe('A23 a record with a schema', () => {
     expect(await sandbox.teardown(['x'])).toMatchObject({ status: 0 });
   });
 
-  test('cut off at any byte is refused', async ({ fast: sandbox }) => {
+  test('cut off at any byte is refused', async ({ sandbox }) => {
     await sandbox.finished('x');
     const bytes = readFileSync(sandbox.state('x.meta'));
     for (let length = 0; length < bytes.length; length++)
@@ -153,7 +153,7 @@ describe('A23 a record with a schema', () => {
     },
   };
   for (const [title, { text, damage }] of Object.entries(whole)) {
-    test(`${title} is refused`, async ({ fast: sandbox }) => {
+    test(`${title} is refused`, async ({ sandbox }) => {
       await sandbox.finished('x', ': > "$FM_TASK_TMP/kept"');
       const file = sandbox.state('x.meta');
       damage(file, readFileSync(file));
@@ -161,7 +161,7 @@ describe('A23 a record with a schema', () => {
     });
   }
 
-  test('and damage of one never hides the others', async ({ fast: sandbox }) => {
+  test('and damage of one never hides the others', async ({ sandbox }) => {
     await sandbox.finished('x');
     const root = await sandbox.finished('y');
     writeFileSync(sandbox.state('x.meta'), 'schema=1\n');
@@ -174,7 +174,7 @@ describe('A23 a record with a schema', () => {
   });
 });
 
-test('A23 a home that was moved or copied: its records are never acted on', async ({ fast: sandbox }) => {
+test('A23 a home that was moved or copied: its records are never acted on', async ({ sandbox }) => {
   const root = await sandbox.finished('x', ': > "$FM_TASK_TMP/kept"');
   const before = snapshot(root);
   execFileSync('cp', ['-a', sandbox.home, `${sandbox.home}-copy`]);
@@ -199,7 +199,7 @@ describe("an orchestrator's own record", () => {
     writeFileSync(sandbox.state('x.meta'), text);
   }
 
-  test('A02 is left by teardown, shown by status, and taken up by spawn', async ({ fast: sandbox }) => {
+  test('A02 is left by teardown, shown by status, and taken up by spawn', async ({ sandbox }) => {
     await withNotes(sandbox, notes);
     expect(await sandbox.teardown(['x'])).toMatchObject({ status: 0 });
     expect(readFileSync(sandbox.state('x.meta'), 'utf8')).toBe(notes);
@@ -212,7 +212,7 @@ describe("an orchestrator's own record", () => {
 
   test.for(['tasktmp=/', 'state=active', 'branch=b', 'leftover_reason='])(
     'with the key of %s: spawn names it and changes nothing',
-    async (line, { fast: sandbox }) => {
+    async (line, { sandbox }) => {
       await withNotes(sandbox, `${notes}${line}\n`);
       const before = snapshot(sandbox.path);
       const key = line.split('=')[0];
@@ -225,7 +225,7 @@ describe("an orchestrator's own record", () => {
     },
   );
 
-  test('--set changes it too', async ({ fast: sandbox }) => {
+  test('--set changes it too', async ({ sandbox }) => {
     await withNotes(sandbox, notes);
     expect(await sandbox.spawn(['--set', 'window=4', '--set', 'more=', 'x'])).toMatchObject({
       status: 0,
@@ -237,7 +237,7 @@ describe("an orchestrator's own record", () => {
 });
 
 describe('--set', () => {
-  test('with a command, and later without one while the task runs', async ({ fast: sandbox }) => {
+  test('with a command, and later without one while the task runs', async ({ sandbox }) => {
     const script = 'task-spawn --set b=2 --set a=3 "$FM_TASK_ID" && grep -x "[ab]=." "$FM_HOME/state/x.meta"';
     const set = ['--set', 'a=1', '--set', 'q= "$x" \\', 'x'];
     expect(await sandbox.spawn([...set, '--', 'sh', '-c', script])).toMatchObject({ status: 0, stdout: 'a=3\nb=2' });
@@ -256,7 +256,7 @@ describe('--set', () => {
     ['window', 'is not KEY=VALUE'],
     ['a=b\nschema=1', 'one line'],
     ['a=b\r', 'one line'],
-  ] as const)('%j is refused, with and without a command', async ([setting, text], { fast: sandbox }) => {
+  ] as const)('%j is refused, with and without a command', async ([setting, text], { sandbox }) => {
     await sandbox.finished('x');
     const before = snapshot(sandbox.path);
     for (const rest of [['x'], ['x', '--', 'true'], ['new', '--', 'true']])
@@ -267,7 +267,7 @@ describe('--set', () => {
     expect(snapshot(sandbox.path)).toEqual(before);
   });
 
-  test('of a task without a record, of a damaged one, and of too much: refused', async ({ fast: sandbox }) => {
+  test('of a task without a record, of a damaged one, and of too much: refused', async ({ sandbox }) => {
     expect(await sandbox.spawn(['--set', 'a=1', 'x'])).toMatchObject({
       status: 125,
       stderr: expect.stringContaining('no record'),
@@ -293,7 +293,7 @@ describe('--set', () => {
   });
 });
 
-test('arguments never reach the record: they carry secrets', async ({ fast: sandbox }) => {
+test('arguments never reach the record: they carry secrets', async ({ sandbox }) => {
   expect(await sandbox.spawn(['x', '--', 'echo', 'secret'])).toMatchObject({ status: 0 });
   expect(readFileSync(join(sandbox.home, 'state/x.meta'), 'utf8')).not.toContain('secret');
   expect((await sandbox.record('x'))?.command).toBe('"echo"');

@@ -14,9 +14,10 @@ import {
 } from 'node:fs';
 import { basename, join } from 'node:path';
 import { describe, expect } from 'vitest';
+import { test } from '../helpers/fast.ts';
 import { MountSpace } from '../helpers/mounts.ts';
 import { pauseAt, runStruck, strace } from '../helpers/points.ts';
-import { isRoot, NOBODY, type Outcome, type Sandbox, test } from '../helpers/sandbox.ts';
+import { isRoot, NOBODY, type Outcome, type Sandbox } from '../helpers/sandbox.ts';
 import { snapshot } from '../helpers/tree.ts';
 import { until } from '../helpers/until.ts';
 

@@ -22,10 +22,10 @@ export async function makeFastSandbox(): Promise<Sandbox> {
   return sandbox;
 }
 
-/** `test` with such a sandbox. */
-export const test = slow.extend<{ fast: Sandbox }>({
+/** `test` whose sandbox is such a one. */
+export const test = slow.extend<{ sandbox: Sandbox }>({
   // biome-ignore lint/correctness/noEmptyPattern: vitest reads the parameter to find what a fixture depends on
-  fast: async ({}, use) => {
+  sandbox: async ({}, use) => {
     const sandbox = await makeFastSandbox();
     try {
       await use(sandbox);
