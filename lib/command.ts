@@ -29,8 +29,7 @@ export function findCommand(name: string, path: string | undefined): FoundComman
   const candidates = (path ?? DEFAULT_PATH)
     .split(':')
     .map((folder) => (folder === '' ? `./${name}` : `${folder}/${name}`));
-  const present = candidates.filter((file) => isThere(file));
-  const file = present.find((candidate) => isExecutable(candidate)) ?? present[0];
+  const file = candidates.find(isExecutable) ?? candidates.find(isThere);
   if (file === undefined) throw notFound(name);
   assertRunnable(name, file);
   return { file };
@@ -98,7 +97,7 @@ function interpreterOf(file: string): string | undefined {
 /** Whether a file is there; one that cannot be looked at counts as there (exec says EACCES). */
 function isThere(file: string): boolean {
   try {
-    return unlessMissing(() => statSync(bytes(file))) !== undefined;
+    return unlessMissing(() => statSync(bytes(file), { throwIfNoEntry: false })) !== undefined;
   } catch {
     return true;
   }
@@ -114,8 +113,10 @@ function isFolder(file: string): boolean {
 
 function isExecutable(file: string): boolean {
   try {
+    // The cheap question first: this is asked for each folder of PATH.
+    if (!statSync(bytes(file), { throwIfNoEntry: false })?.isFile()) return false;
     accessSync(bytes(file), constants.X_OK);
-    return statSync(bytes(file)).isFile();
+    return true;
   } catch {
     return false;
   }

@@ -15,6 +15,8 @@ export async function runMain(
 ): Promise<void> {
   // Whatever the caller's umask is: files and folders of ours are private from their first moment.
   process.umask(0o077);
+  // Nobody sees a stack, and collecting one for each ENOENT costs more than the call.
+  Error.stackTraceLimit = 0;
   let status: number;
   try {
     assertNode(process.versions.node);
@@ -23,7 +25,8 @@ export async function runMain(
     report(command, describeError(error));
     status = statusOf(command, error);
   }
-  process.exitCode = status;
+  // Everything is written; there is nothing to wait for.
+  process.exit(status);
 }
 
 /** @throws TaskError CONFIG */

@@ -24,15 +24,18 @@ export interface LaunchPlan {
   readonly command: string;
   /** The file that it names. */
   readonly file: string;
-  /** The root, and the descriptor on which the shell is to hold it. */
-  readonly hold?: { readonly root: string; readonly fd: number } | undefined;
+  /** The root, the descriptor on which the shell is to hold it, and flock(1). */
+  readonly hold?: { readonly root: string; readonly fd: number; readonly flock: string } | undefined;
 }
 
 /** The plan that launches the command. */
 export function formatLaunch({ shift, set, unset, repair, command, file, hold }: LaunchPlan): string {
   const lines = [...formatExports(set, unset), `shift ${shift}`, ...formatPrefix(command, file, repair)];
   // Where the shell or flock(1) cannot do it there is no hold; the shell must not end over it.
-  if (hold) lines.push(`{ command exec ${hold.fd}<${quote(hold.root)} && flock -s -n ${hold.fd}; } 2>/dev/null || :`);
+  if (hold) {
+    const { root, fd, flock } = hold;
+    lines.push(`{ command exec ${fd}<${quote(root)} && ${quote(flock)} -s -n ${fd}; } 2>/dev/null || :`);
+  }
   return seal(lines);
 }
 

@@ -53,6 +53,9 @@ test.skipIf(!isRoot)('as a command of a normal user: an unreadable config stops 
     status: 125,
     stderr: expect.stringContaining('config/task-tmpdir-pin cannot be looked at'),
   });
-  // Who says what is wanted needs no flag.
-  expect(await sandbox.spawn(['--no-pin', 'y', '--', 'true'], options)).toMatchObject({ status: 0 });
+  // Who says what is wanted needs no flag, but the narrow pins are still to be read.
+  expect(await sandbox.spawn(['--no-pin', 'y', '--', 'true'], options)).toMatchObject({
+    status: 125,
+    stderr: expect.stringContaining('config/tmpdir-vars cannot be read'),
+  });
 });

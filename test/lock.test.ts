@@ -3,9 +3,25 @@ import { once } from 'node:events';
 import { existsSync, lstatSync, mkdirSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { expect } from 'vitest';
+import { expect, vi } from 'vitest';
 import { acquireLock, type LockWait } from '../lib/lock.ts';
 import { test } from './helpers/sandbox.ts';
+
+/** Called once, after the next file was opened: what another process does between that and the lock. */
+const meanwhile = vi.hoisted(() => ({ run: undefined as (() => void) | undefined }));
+vi.mock('../lib/fs.ts', async (original) => {
+  const real = await original<typeof import('../lib/fs.ts')>();
+  return {
+    ...real,
+    openSync: (...args: Parameters<typeof real.openSync>) => {
+      const fd = real.openSync(...args);
+      const { run } = meanwhile;
+      meanwhile.run = undefined;
+      run?.();
+      return fd;
+    },
+  };
+});
 
 const beat = () => Promise.resolve();
 const now: LockWait = { ms: 0, beat };
@@ -49,6 +65,22 @@ test('a waiter whose file was unlinked by the holder locks the new one', async (
     expect(await acquireLock(path, now)).toBeUndefined();
     first?.release({ unlink: round % 2 === 0 });
     for (const other of await Promise.all(waiting)) if (other !== first) other?.release({ unlink: true });
+  }
+});
+
+test('a file that its holder unlinked between our open and our lock is not the lock', async ({ sandbox }) => {
+  const path = join(sandbox.path, 'lock');
+  for (const put of [() => {}, () => writeFileSync(path, '')]) {
+    const holder = await acquireLock(path, now);
+    meanwhile.run = () => {
+      holder?.release({ unlink: true });
+      put();
+    };
+    const lock = await acquireLock(path, now);
+    expect(lock).toBeDefined();
+    // What is held is what the path names: the next one finds it busy.
+    expect(await acquireLock(path, now)).toBeUndefined();
+    lock?.release({ unlink: true });
   }
 });
 

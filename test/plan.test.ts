@@ -23,8 +23,8 @@ const SHELLS = [['dash'], ['bash', '--posix'], ['busybox', 'sh']].filter(([name]
 
 test('a plan exports, shifts and ends with its mark', () => {
   expect(formatLaunch(plan)).toBe(`export A='it'\\''s'\nshift 2\n${END_MARK}\n`);
-  expect(formatLaunch({ ...plan, unset: ['B'], hold: { root: '/tmp/x y', fd: 9 } })).toBe(
-    `unset B\nexport A='it'\\''s'\nshift 2\n{ command exec 9<'/tmp/x y' && flock -s -n 9; } 2>/dev/null || :\n${END_MARK}\n`,
+  expect(formatLaunch({ ...plan, unset: ['B'], hold: { root: '/tmp/x y', fd: 9, flock: '/usr/bin/flock' } })).toBe(
+    `unset B\nexport A='it'\\''s'\nshift 2\n{ command exec 9<'/tmp/x y' && '/usr/bin/flock' -s -n 9; } 2>/dev/null || :\n${END_MARK}\n`,
   );
   expect(formatPrint('')).toBe(`exit 0\n${END_MARK}\n`);
   expect(formatPrint('false\n', 125)).toBe(`printf '%s' 'false\n'\nexit 125\n${END_MARK}\n`);

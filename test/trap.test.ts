@@ -21,27 +21,27 @@ async function hear(trap: AbortTrap, signal: NodeJS.Signals): Promise<unknown> {
   }
 }
 
-test('what was armed is taken back once, last first, and not after the launch is published', () => {
+test('what was armed is taken back once, last first, and not after the launch is published', async () => {
   const done: number[] = [];
   const trap = new AbortTrap(() => false);
   for (const step of [1, 2, 3]) trap.arm(() => done.push(step));
-  trap.rollback();
-  trap.rollback();
+  await trap.rollback();
+  await trap.rollback();
   expect(done).toEqual([3, 2, 1]);
   trap.arm(() => done.push(4));
   trap.disarm();
-  trap.rollback();
+  await trap.rollback();
   expect(done).toEqual([3, 2, 1]);
 });
 
-test('an undo that fails is the last one that runs', () => {
+test('an undo that fails is the last one that runs', async () => {
   const done: number[] = [];
   const trap = new AbortTrap(() => false);
   trap.arm(() => done.push(1));
   trap.arm(() => {
     throw new Error('no');
   });
-  expect(() => trap.rollback()).toThrow('no');
+  await expect(trap.rollback()).rejects.toThrow('no');
   expect(done).toEqual([]);
 });
 

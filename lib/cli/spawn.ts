@@ -13,7 +13,7 @@ import { describeError, report, statusOf } from '../main.ts';
 import { nameTask } from '../name.ts';
 import { isTerminal, writeText } from '../output.ts';
 import { type Environment, locateBase, locateHome } from '../paths.ts';
-import { formatExports, formatLaunch, formatParent, formatPrint } from '../plan.ts';
+import { formatExports, formatLaunch, formatParent, formatPrint, type LaunchPlan } from '../plan.ts';
 import { type ProcessInfo, readProcess } from '../processes.ts';
 import { randomHex } from '../random.ts';
 import { parseSetting } from '../record.ts';
@@ -122,7 +122,6 @@ async function planLaunch(call: Call, line: SpawnLine): Promise<string> {
   });
   notify(context, prepared);
   const { set, unset } = taskEnvironment(prepared, call.env.FM_TASK_TOKEN);
-  const fd = line.values['no-hold'] || !isOnPath('flock', path) ? undefined : findFreeDescriptor(call.shell);
   const plan = formatLaunch({
     shift: line.options.length + 1,
     command,
@@ -130,7 +129,7 @@ async function planLaunch(call: Call, line: SpawnLine): Promise<string> {
     set: toLatin1Map(set),
     unset,
     repair: repairFor(call.shell, [...set.keys(), ...unset]),
-    hold: fd === undefined ? undefined : { root: toLatin1(prepared.record.tasktmp), fd },
+    hold: line.values['no-hold'] ? undefined : planHold(call.shell, prepared.record.tasktmp, path),
   });
   await letGo(context);
   return plan;
@@ -186,12 +185,16 @@ function repairFor(shell: number, names: readonly string[]): Repair {
   return compareEnvironments(rawEnvironments(shell), new Set([...BLANKED, ...names]));
 }
 
-function isOnPath(name: string, path: string | undefined): boolean {
+/** The hold on the root, where flock(1) and a descriptor are to be had. */
+function planHold(shell: number, root: string, path: string | undefined): LaunchPlan['hold'] {
+  const fd = findFreeDescriptor(shell);
+  if (fd === undefined) return undefined;
   try {
-    findCommand(name, path);
-    return true;
+    // Where it usually is first: PATH may be long.
+    const { file } = findCommand('flock', `/usr/bin:/bin:${path ?? ''}`);
+    return { root: toLatin1(root), fd, flock: file };
   } catch {
-    return false;
+    return undefined;
   }
 }
 

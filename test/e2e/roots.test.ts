@@ -278,7 +278,9 @@ describe('a spawn that aborts', () => {
     await runStruck(sandbox, { call: 'mkdir', when: 2 }, 'KILL', 'task-spawn', ['x', '--', 'true']);
     expect(existsSync(root)).toBe(true);
     expect(await sandbox.record('x')).toMatchObject({ state: 'creating', tasktmp: root, window: 'a b=c' });
-    // A spawn that finds this and is refused all the same clears the root and loses no note.
+    // A spawn that finds this and is killed as well, or refused, clears the root and loses no note.
+    await runStruck(sandbox, { call: 'rename', when: 1 }, 'KILL', 'task-spawn', ['x', '--', 'true']);
+    expect(await sandbox.record('x')).toMatchObject({ state: 'creating', tasktmp: root, window: 'a b=c' });
     expectRefusal(await sandbox.spawn(['--base', '/nowhere', 'x', '--', 'true']), '/nowhere does not exist');
     expect(existsSync(root)).toBe(false);
     expect(bytesOf(sandbox, 'x')).toBe(notes);
