@@ -5,20 +5,22 @@
 import { readFileSync } from './fs.ts';
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
-/** What a terminal sends: by a key, and at its end. */
-const FROM_TERMINAL: ReadonlySet<string> = new Set(['SIGINT', 'SIGQUIT', 'SIGHUP']);
-
 export class Forwarder {
   #child: number | undefined;
   #pending: NodeJS.Signals | undefined;
 
+  #hadTerminal = false;
+
   readonly #listener = (signal: NodeJS.Signals) => {
-    if (FROM_TERMINAL.has(signal) && isInForeground()) return;
+    // The keys reach the foreground group; a hang-up reaches every job, and a terminal that is gone cannot be asked.
+    if ((signal === 'SIGINT' || signal === 'SIGQUIT') && readTerminal() === 'foreground') return;
+    if (signal === 'SIGHUP' && this.#hadTerminal) return;
     if (this.#child === undefined) this.#pending ??= signal;
     else send(this.#child, signal);
   };
 
   listen(): void {
+    this.#hadTerminal = readTerminal() !== 'none';
     for (const signal of SIGNALS) process.on(signal, this.#listener);
   }
 
@@ -47,13 +49,14 @@ function send(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** Whether we are in the foreground group of our controlling terminal; without /proc, whether standard input is one. */
-function isInForeground(): boolean {
+/** How we stand to a controlling terminal; without /proc, whether standard input is one has to do. */
+function readTerminal(): 'none' | 'background' | 'foreground' {
   try {
     const stat = readFileSync('/proc/self/stat', 'latin1');
     const [, , group, , tty, foreground] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    return tty !== '0' && group === foreground;
+    if (tty === '0') return 'none';
+    return group === foreground ? 'foreground' : 'background';
   } catch {
-    return process.stdin.isTTY === true;
+    return process.stdin.isTTY ? 'foreground' : 'none';
   }
 }

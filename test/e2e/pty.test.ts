@@ -1,5 +1,5 @@
 /** On a terminal, from an interactive shell: acceptance E03, cases B65 and B68, and what a person is told (design section 15). */
-import { readdir, writeFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect } from 'vitest';
 import { acquireLock } from '../../lib/lock.ts';
@@ -42,6 +42,77 @@ function running(sandbox: Sandbox, id: string, program: string): Promise<number>
     return proc(pid, 'stat').includes(`(${program}) S`) ? pid : undefined;
   });
 }
+
+/** No record and no root. */
+async function expectGone(sandbox: Sandbox): Promise<void> {
+  expect(await readdir(sandbox.base)).toEqual([]);
+  expect(await readdir(sandbox.state(''))).toEqual(['home-id']);
+}
+
+describe.skipIf(!hasPython || !which('bash'))('--rm on a terminal', () => {
+  test('Ctrl-C reaches the command once, its status is the end, and the task is torn down', async ({
+    sandbox,
+    terminal,
+  }) => {
+    await writeFile(join(sandbox.path, 'counter'), COUNTER);
+    terminal.enter('task-spawn --rm a -- bash counter; echo "[status $?]"');
+    await terminal.shows(/\[up\]/);
+    terminal.type(CTRL_C);
+    await terminal.shows(/\[int 1\]/);
+    terminal.enter('line');
+    await terminal.shows(/\[end line 1\]/);
+    await terminal.shows(/\[status 0\]/);
+    await expectGone(sandbox);
+
+    terminal.enter('task-spawn --rm b -- sleep 600');
+    await running(sandbox, 'b', 'sleep');
+    terminal.type(CTRL_C);
+    await terminal.shows(/\^C\s+ready> /);
+    terminal.enter('echo "[status $?]"');
+    await terminal.shows(/\[status 130\]/);
+    await expectGone(sandbox);
+  });
+
+  test('B68 Ctrl-Z stops both, and fg resumes both', async ({ sandbox, terminal }) => {
+    terminal.enter('task-spawn --rm a -- cat');
+    const pid = await running(sandbox, 'a', 'cat');
+    terminal.type(CTRL_Z);
+    await terminal.shows(/Stopped/);
+    expect(proc(pid, 'stat')).toContain('(cat) T');
+    terminal.enter('fg');
+    await running(sandbox, 'a', 'cat');
+    terminal.type('through\n\x04');
+    await terminal.shows(/through\r\nthrough/);
+    await terminal.shows(PROMPT);
+    terminal.enter('echo "[status $?]"');
+    await terminal.shows(/\[status 0\]/);
+    await expectGone(sandbox);
+  });
+
+  test('SIGTERM to the parent alone ends the command, and the task is torn down', async ({ sandbox, terminal }) => {
+    terminal.enter('task-spawn --rm a -- sleep 600');
+    const pid = await running(sandbox, 'a', 'sleep');
+    const parent = Number(proc(pid, 'stat').split(') ')[1]?.split(' ')[1]);
+    process.kill(parent, 'SIGTERM');
+    await terminal.shows(/Terminated/);
+    await terminal.shows(PROMPT);
+    terminal.enter('echo "[status $?]"');
+    await terminal.shows(/\[status 143\]/);
+    await expectGone(sandbox);
+  });
+
+  test('B70 the terminal closes: the command hears of it, ends, and the task is torn down', async ({
+    sandbox,
+    terminal,
+  }) => {
+    terminal.enter('task-spawn --rm a -- sh -c \'trap "echo hup >> heard; exit" HUP; while :; do sleep 0.05; done\'');
+    await running(sandbox, 'a', 'sh');
+    await terminal.close();
+    await until('the task is gone', async () => (await readdir(sandbox.state(''))).join() === 'home-id');
+    await expectGone(sandbox);
+    expect(await readFile(join(sandbox.path, 'heard'), 'utf8')).toBe('hup\n');
+  });
+});
 
 describe.skipIf(!hasPython || !which('bash'))('E03 on a terminal', () => {
   describe.each(SHELLS)('under $name', ({ words }) => {
