@@ -2,7 +2,7 @@
 import { messageOf, TaskError, unlessMissing } from './errors.ts';
 import { realpathSync, statSync } from './fs.ts';
 import { assertTrusted } from './ownership.ts';
-import type { BaseSetting } from './paths.ts';
+import { assertPlainPath, type BaseSetting } from './paths.ts';
 
 export interface Base {
   /** Physical. */
@@ -22,6 +22,7 @@ export function openBase(setting: BaseSetting, uid: number): Base {
   }
   if (physical === undefined)
     throw new TaskError('CONFIG', `${source} ${path} does not exist: make it, or choose another`);
+  assertPlainPath(`what ${source} ${path} resolves to,`, physical);
   const stat = statSync(physical, { bigint: true });
   if (!stat.isDirectory()) throw new TaskError('CONFIG', `${source} ${path} is not a directory: choose another`);
   assertTrusted(source, physical, uid);

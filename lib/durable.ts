@@ -14,6 +14,16 @@ export function syncFolder(path: string): void {
   }
 }
 
+/** A root's absence is put on disk before its record goes, so that power loss cannot bring it back without one. */
+export function syncBase(path: string): void {
+  try {
+    syncFolder(path);
+  } catch (error) {
+    // A base that may be written and not read (mode 1733) cannot be synced by us: docs/limits.md.
+    if (errnoOf(error) !== 'EACCES') throw error;
+  }
+}
+
 /** A new file, 0600 whatever the umask, complete and on disk; on any failure nothing of it stays. Never through a link. */
 export function writeNewFile(path: string, content: string): void {
   const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;

@@ -35,7 +35,7 @@ export const BUG = { spawn: 125, teardown: 70 } as const;
 /** Of several results the first that occurs here is returned (design: several ids). */
 const ORDER = [BUG.teardown, 65, 69, 74, 77, 78, 1, 75];
 
-/** The status for several results, worst first. */
+/** The status for several results, worst first; never 0 when one of them is not. */
 export function worstStatus(statuses: readonly number[]): number {
-  return ORDER.find((status) => statuses.includes(status)) ?? 0;
+  return ORDER.find((status) => statuses.includes(status)) ?? statuses.find((status) => status !== 0) ?? 0;
 }

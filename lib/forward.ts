@@ -5,16 +5,23 @@
 import { readFileSync } from './fs.ts';
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
+
 export class Forwarder {
   #child: number | undefined;
   #pending: NodeJS.Signals | undefined;
-
   #hadTerminal = false;
+  #ended = false;
+  readonly #teardown = new AbortController();
 
   readonly #listener = (signal: NodeJS.Signals) => {
-    // The keys reach the foreground group; a hang-up reaches every job, and a terminal that is gone cannot be asked.
-    if ((signal === 'SIGINT' || signal === 'SIGQUIT') && readTerminal() === 'foreground') return;
+    // A hang-up reaches every job of the terminal, and one that is gone cannot be asked.
     if (signal === 'SIGHUP' && this.#hadTerminal) return;
+    if (this.#ended) {
+      this.#teardown.abort(signal);
+      return;
+    }
+    // The keys reach the foreground group.
+    if ((signal === 'SIGINT' || signal === 'SIGQUIT') && readTerminal() === 'foreground') return;
     if (this.#child === undefined) this.#pending ??= signal;
     else send(this.#child, signal);
   };
@@ -34,10 +41,15 @@ export class Forwarder {
     if (this.#pending) send(pid, this.#pending);
   };
 
-  /** The child has ended: its pid means nothing any more. */
-  end(): void {
-    this.#child = undefined;
-    this.#pending = undefined;
+  /** The child has ended: its pid means nothing any more, and a signal from here on is for the teardown. */
+  end(): AbortSignal {
+    this.#ended = true;
+    return this.#teardown.signal;
+  }
+
+  /** The signal that stopped the teardown, or undefined. */
+  get stoppedBy(): NodeJS.Signals | undefined {
+    return this.#teardown.signal.aborted ? (this.#teardown.signal.reason as NodeJS.Signals) : undefined;
   }
 }
 

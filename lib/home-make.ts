@@ -7,14 +7,16 @@ import { linkSync, realpathSync, unlinkSync } from './fs.ts';
 import { assertHome, assertNoOrphans, checkState, readHomeId, resolveExisting } from './home.ts';
 import { acquireLock, type LockWait } from './lock.ts';
 import { assertTrusted } from './ownership.ts';
-import { type HomeSetting, homePaths } from './paths.ts';
+import { assertPlainPath, type HomeSetting, homePaths } from './paths.ts';
 import { randomHex } from './random.ts';
 
 /** Makes what is missing of a home; nothing that exists is replaced. @throws TaskError CONFIG */
 export async function makeHome(setting: HomeSetting, uid: number, wait: LockWait): Promise<void> {
   try {
     if (resolveExisting(setting) === undefined) {
-      assertTrusted(`the home ${setting.path}: its ancestor`, nearestExisting(setting.path), uid);
+      const near = nearestExisting(setting.path);
+      assertPlainPath(`what ${setting.source} ${setting.path} resolves to,`, near);
+      assertTrusted(`the home ${setting.path}: its ancestor`, near, uid);
       await makeFolder(setting.path);
     }
     const path = realpathSync(setting.path);

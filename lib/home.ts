@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { messageOf, TaskError, unlessMissing } from './errors.ts';
 import { chmodSync, closeSync, constants, fstatSync, lstatSync, openSync, readFileSync, realpathSync } from './fs.ts';
 import { assertTrusted } from './ownership.ts';
-import { deriveTag, type Environment, type HomeSetting, homePaths, locateHome } from './paths.ts';
+import { assertPlainPath, deriveTag, type Environment, type HomeSetting, homePaths, locateHome } from './paths.ts';
 import { hasTaskRecords } from './record-file.ts';
 
 export interface Home {
@@ -59,8 +59,11 @@ function homeOfUser(uid: string): string {
 /** The physical path of a home that exists. @throws TaskError CONFIG */
 export function resolveExisting(setting: HomeSetting): string | undefined {
   try {
-    return unlessMissing(() => realpathSync(setting.path));
+    const path = unlessMissing(() => realpathSync(setting.path));
+    if (path !== undefined) assertPlainPath(`what ${setting.source} ${setting.path} resolves to,`, path);
+    return path;
   } catch (error) {
+    if (error instanceof TaskError) throw error;
     throw new TaskError('CONFIG', `${setting.source} ${setting.path} cannot be looked at: ${messageOf(error)}`);
   }
 }

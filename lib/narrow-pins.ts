@@ -3,8 +3,9 @@ import { messageOf, TaskError, unlessMissing } from './errors.ts';
 import { readFileSync } from './fs.ts';
 import { configFile, type Home } from './home.ts';
 
-/** Names that mean something else to us, or to every program. */
-const TAKEN = /^(FM_.*|GOTMPDIR|PATH|HOME|PWD|OLDPWD|SHLVL|IFS|_)$/;
+/** Names that mean something else to us, to every program, or to a shell, which may refuse to set them. */
+const TAKEN =
+  /^(FM_.*|GOTMPDIR|PATH|HOME|PWD|OLDPWD|SHLVL|IFS|_|ENV|PS[0-4]|PPID|E?UID|GROUPS|OPT(IND|ARG|ERR)|LINENO|RANDOM|SECONDS|SHELLOPTS|BASH.*|ts__.*|LD_.*|NODE_.*)$/;
 
 /** The names, in their order; blank lines and lines that begin with "#" say nothing. @throws TaskError CONFIG */
 export function readNarrowPins(home: Home): string[] {

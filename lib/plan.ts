@@ -34,7 +34,9 @@ export function formatLaunch({ shift, set, unset, repair, command, file, hold }:
   // Where the shell or flock(1) cannot do it there is no hold; the shell must not end over it.
   if (hold) {
     const { root, fd, flock } = hold;
-    lines.push(`{ command exec ${fd}<${quote(root)} && ${quote(flock)} -s -n ${fd}; } 2>/dev/null || :`);
+    lines.push(
+      `{ command exec ${fd}<${quote(root)} && { ${quote(flock)} -s -n ${fd} || exec ${fd}<&-; }; } 2>/dev/null || :`,
+    );
   }
   return seal(lines);
 }
@@ -68,7 +70,7 @@ export function formatParent({ shift, repair, words, carried, options }: ParentP
 
 /** The plan that prints a text on standard output and ends with a status. */
 export function formatPrint(text: string, status = 0): string {
-  return seal([...(text === '' ? [] : [`printf '%s' ${quote(text)}`]), `exit ${status}`]);
+  return seal([...(text === '' ? [] : [`printf '%s' ${quote(text)} || exit 125`]), `exit ${status}`]);
 }
 
 /** Assignments that a shell evaluates: the plan's own, and what --env prints. */

@@ -83,9 +83,17 @@ export function clearStaging(home: Home, id: string): void {
   removeName(taskPaths(home.state, id).staging);
 }
 
-/** Replaces the record: durable when this returns. @throws TaskError IO, and then the old record stands. */
+/** Replaces the record with one that can be read back: durable when this returns. @throws TaskError IO, and then the old record stands. */
 export function publishRecord(home: Home, record: TaskRecord): void {
-  replaceRecord(home, record.id, formatRecord(record));
+  const text = formatRecord(record);
+  try {
+    parseRecord(Buffer.from(text), record.id);
+  } catch (error) {
+    throw new TaskError('RECORD', `the record of ${record.id} cannot be written: ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+  replaceRecord(home, record.id, text);
 }
 
 /** The same for a text as it is: an orchestrator's notes put back. */

@@ -53,6 +53,9 @@ const LATER = [
   'child_home_created',
 ] as const;
 
+/** What may be set, in bytes: ours must always have room in the record beside it. */
+const MOST_EXTRA = 32 * 1024;
+
 type RequiredKey = keyof typeof REQUIRED;
 type OptionalKey = (typeof OPTIONAL)[number];
 const WRITTEN = [...Object.keys(REQUIRED), ...OPTIONAL] as (RequiredKey | OptionalKey)[];
@@ -158,7 +161,7 @@ export function parseSetting(text: string): Entry {
   return [key, value];
 }
 
-/** Entries with the settings applied: a key that is there is replaced in its place, others are added. */
+/** Entries with the settings applied: a key that is there is replaced in its place, others are added. @throws TaskError USAGE */
 export function applySettings(entries: readonly Entry[], settings: readonly Entry[]): Entry[] {
   const result = [...entries];
   for (const setting of settings) {
@@ -166,5 +169,7 @@ export function applySettings(entries: readonly Entry[], settings: readonly Entr
     if (at < 0) result.push(setting);
     else result[at] = setting;
   }
+  if (settings.length > 0 && Buffer.byteLength(formatEntries(result)) > MOST_EXTRA)
+    throw new TaskError('USAGE', `--set: the keys of a task are at most ${MOST_EXTRA / 1024} KiB: set less`);
   return result;
 }

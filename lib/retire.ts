@@ -2,8 +2,8 @@
  * Retiring a dead task: sections 7.3 to 7.7 of the design, under the task's lock. teardown calls it, and so does spawn
  * for what a killed spawn or teardown left half done. Everything that could refuse is looked at before the first change.
  */
-import { syncFolder } from './durable.ts';
-import { errnoOf, messageOf, TaskError, unlessMissing } from './errors.ts';
+import { syncBase } from './durable.ts';
+import { messageOf, TaskError, unlessMissing } from './errors.ts';
 import { lstatSync } from './fs.ts';
 import type { Home } from './home.ts';
 import { comparePlace, type Machine } from './machine.ts';
@@ -172,13 +172,8 @@ function oneLine(text: string): string {
   return text.replaceAll(/[\0\r\n]+/g, ' ').slice(0, 2000);
 }
 
-/** The root's absence is put on disk before its record goes, so that power loss cannot bring it back without one. */
+/** Step 7. */
 function finish({ home, keepRecord }: RetireContext, record: TaskRecord): void {
-  try {
-    syncFolder(record.base);
-  } catch (error) {
-    // A base that may be written and not read (mode 1733) cannot be synced by us: docs/limits.md.
-    if (errnoOf(error) !== 'EACCES') throw error;
-  }
+  syncBase(record.base);
   if (!keepRecord) dropRecord(home, record.id);
 }

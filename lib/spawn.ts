@@ -3,7 +3,7 @@
  * What it finds on record decides (the state table); what it makes is written down first and taken back when it aborts.
  */
 import { openBase } from './base.ts';
-import { statfsText } from './durable.ts';
+import { statfsText, syncBase } from './durable.ts';
 import { errnoOf, messageOf, TaskError, unlessMissing } from './errors.ts';
 import { hasFlag } from './flags.ts';
 import { lstatSync } from './fs.ts';
@@ -159,7 +159,7 @@ async function decideStart(context: SpawnContext, home: Home, { id }: SpawnReque
     case 'creating':
       // It may stand in the place of an orchestrator's notes: startFresh replaces it, or puts them back.
       await finishRetiring(context, home, record, birth, true);
-      context.trap.arm(() => withdrawRecord(home, id, record.extra));
+      context.trap.arm(() => withdrawRecord(home, record, record.extra));
       return { kind: 'fresh', extra: record.extra };
     case 'removing':
       await finishRetiring(context, home, record, birth, false);
@@ -230,7 +230,7 @@ async function startFresh(
     state: 'creating',
     extra: applySettings(extra, request.settings),
   };
-  trap.arm(() => withdrawRecord(home, request.id, extra));
+  trap.arm(() => withdrawRecord(home, record, extra));
   publishRecord(home, record);
   await trap.beat();
   const identity = claimFolder(context, root, base.path);
@@ -322,7 +322,8 @@ function claimFolder({ trap, uid }: SpawnContext, path: string, base: string): I
 }
 
 /** Takes the record of a fresh spawn back: an orchestrator's own notes are put back as they were (A17). */
-function withdrawRecord(home: Home, id: string, notes: readonly Entry[]): void {
+function withdrawRecord(home: Home, { id, base }: TaskRecord, notes: readonly Entry[]): void {
+  syncBase(base);
   if (notes.length === 0) dropRecord(home, id);
   else if (readRecord(home, id).kind !== 'notes') replaceRecord(home, id, formatEntries(notes));
 }
@@ -335,7 +336,11 @@ async function abort(trap: AbortTrap, home: Home, id: string, error: unknown): P
   } catch (failure) {
     const reading = readRecord(home, id);
     const why = `the aborted launch could not be taken back: ${messageOf(failure)}`;
-    if (reading.kind === 'task') publishRecord(home, { ...reading.record, state: 'leftover', leftover_reason: why });
+    if (reading.kind === 'task') {
+      // The spawner's pid was only at work on it: it is nothing that --stop may end.
+      const spawner = reading.record.state === 'creating' ? processKeys(undefined) : {};
+      publishRecord(home, { ...reading.record, ...spawner, state: 'leftover', leftover_reason: why });
+    }
     return new TaskError('SURVIVED', `${messageOf(error)}; ${why}; it stays on record: task-teardown ${id}`, {
       cause: error,
     });

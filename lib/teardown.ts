@@ -76,8 +76,9 @@ export function planTeardown(
 async function awaitEnd(context: TeardownContext, id: string, options: TeardownOptions): Promise<string | undefined> {
   if (options.waitMs === undefined && options.stopGraceMs === undefined) return undefined;
   const reading = readRecord(context.home, id);
-  if (reading.kind !== 'task' || judgeTask(asSeenFromInside(reading.record), context.here, noScan).is !== 'running')
-    return undefined;
+  if (reading.kind !== 'task' || hasNoCommand(reading.record)) return undefined;
+  if (options.spawnGen !== undefined && options.spawnGen !== reading.record.spawn_gen) return undefined;
+  if (judgeTask(asSeenFromInside(reading.record), context.here, noScan).is !== 'running') return undefined;
   if (options.stopGraceMs !== undefined) await endProcess(reading.record, options.stopGraceMs, context);
   else await waitForEnd(reading.record, options.waitMs ?? 0, context);
   return reading.record.spawn_gen;
@@ -101,9 +102,14 @@ function trust(home: Home, id: string, reading: Reading): Extract<Reading, { kin
   return reading;
 }
 
-/** @throws TaskError BUSY unless the task is over. What is creating or removing has no command, and its lock is ours. */
+/** What is creating or removing has no command: its pid is only that of who is, or was, at work on it. */
+function hasNoCommand({ state }: TaskRecord): boolean {
+  return state === 'creating' || state === 'removing';
+}
+
+/** @throws TaskError BUSY unless the task is over. */
 function assertEnded(context: TeardownContext, record: TaskRecord): void {
-  if (record.state === 'creating' || record.state === 'removing') return;
+  if (hasNoCommand(record)) return;
   const verdict = judgeTask(asSeenFromInside(record), context.here, () => scanTokens());
   if (verdict.is === 'dead' || verdict.is === 'held') return;
   const next = {
@@ -134,8 +140,8 @@ export async function forgetTask(context: TeardownContext, id: string, lockWaitM
           `${file} has no schema, so it is an orchestrator's own and not ours to forget: kept`,
         );
       case 'task': {
-        const verdict = judgeTask(reading.record, context.here, () => scanTokens());
-        if (verdict.is === 'running')
+        const verdict = judgeTask(reading.record, context.here, noScan);
+        if (verdict.is === 'running' && !hasNoCommand(reading.record))
           throw new TaskError('BUSY', `the task ${id} is not forgotten: ${describeVerdict(verdict)}`);
       }
     }

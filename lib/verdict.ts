@@ -8,7 +8,7 @@ export type Verdict =
   /** The recorded process lives. */
   | { readonly is: 'running'; readonly pid: number }
   /** It is dead, but processes of the task, or of a task that was started inside it, live. */
-  | { readonly is: 'detached'; readonly carriers: readonly Carrier[] }
+  | { readonly is: 'detached'; readonly carriers: readonly Carrier[]; readonly held: boolean }
   /** Nobody's process: running until teardown is called for it. */
   | { readonly is: 'held' }
   | { readonly is: 'dead' }
@@ -33,7 +33,7 @@ export function judgeTask(
     if (process === 'alive') return { is: 'running', pid };
   }
   const carriers = scan().get(record.token) ?? [];
-  if (carriers.length > 0) return { is: 'detached', carriers };
+  if (carriers.length > 0) return { is: 'detached', carriers, held: record.state === 'held' };
   return record.state === 'held' ? { is: 'held' } : { is: 'dead' };
 }
 
@@ -43,7 +43,7 @@ export function describeVerdict(verdict: Exclude<Verdict, { is: 'dead' }>): stri
     case 'running':
       return `it is running as pid ${verdict.pid}`;
     case 'detached':
-      return `its command ended, but processes of it live: ${listCarriers(verdict.carriers)}`;
+      return `${verdict.held ? 'it is held, and' : 'its command ended, but'} processes of it live: ${listCarriers(verdict.carriers)}`;
     case 'held':
       return 'it is held';
     case 'unknown':

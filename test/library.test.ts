@@ -1,11 +1,12 @@
 /** The library as programs use it: the built package, from CommonJS and from ESM, types included. */
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { describe, expect } from 'vitest';
 import { type Sandbox, test } from './helpers/sandbox.ts';
+import { until } from './helpers/until.ts';
 
 const require = createRequire(import.meta.url);
 
@@ -86,6 +87,18 @@ describe('the library', () => {
     const aborted = prepareTask('a', { env: sandbox.env, signal: AbortSignal.abort() });
     await expect(aborted).rejects.toMatchObject({ code: 'ABORTED' });
     expect(await sandbox.record('a')).toBeUndefined();
+  });
+
+  test('teardownTask of one launch leaves the process of another alone', async ({ sandbox }) => {
+    const { teardownTask } = require(join(sandbox.bin, '../dist/index.cjs'));
+    const run = sandbox.start('task-spawn', ['a', '--', 'sleep', '600']);
+    await until('a runs', async () => (await sandbox.record('a'))?.state === 'active');
+    const settings = { env: sandbox.env, spawnGen: '0'.repeat(32), stopGraceMs: 0 };
+    expect(await teardownTask('a', settings)).toEqual({ is: 'nothing' });
+    expect((await sandbox.record('a'))?.state).toBe('active');
+    expect(readFileSync(`/proc/${run.pid}/stat`, 'latin1')).toMatch(/\) [SR]/);
+    run.kill('SIGKILL');
+    await run;
   });
 
   test('its types hold for a program that uses them', async ({ sandbox }) => {

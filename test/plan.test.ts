@@ -24,11 +24,11 @@ const SHELLS = [['dash'], ['bash', '--posix'], ['busybox', 'sh']].filter(([name]
 test('a plan exports, shifts and ends with its mark', () => {
   expect(formatLaunch(plan)).toBe(`export A='it'\\''s'\nshift 2\n${END_MARK}\n`);
   expect(formatLaunch({ ...plan, unset: ['B'], hold: { root: '/tmp/x y', fd: 9, flock: '/usr/bin/flock' } })).toBe(
-    `unset B\nexport A='it'\\''s'\nshift 2\n{ command exec 9<'/tmp/x y' && '/usr/bin/flock' -s -n 9; } 2>/dev/null || :\n${END_MARK}\n`,
+    `unset B\nexport A='it'\\''s'\nshift 2\n{ command exec 9<'/tmp/x y' && { '/usr/bin/flock' -s -n 9 || exec 9<&-; }; } 2>/dev/null || :\n${END_MARK}\n`,
   );
   expect(formatPrint('')).toBe(`exit 0\n${END_MARK}\n`);
-  expect(formatPrint('false\n', 125)).toBe(`printf '%s' 'false\n'\nexit 125\n${END_MARK}\n`);
-  expect(formatPrint('text\n')).toBe(`printf '%s' 'text\n'\nexit 0\n${END_MARK}\n`);
+  expect(formatPrint('false\n', 125)).toBe(`printf '%s' 'false\n' || exit 125\nexit 125\n${END_MARK}\n`);
+  expect(formatPrint('text\n')).toBe(`printf '%s' 'text\n' || exit 125\nexit 0\n${END_MARK}\n`);
 });
 
 test('env(1) stands before what the shell itself would not launch exactly, and nice(1) before a "=" in the name', () => {

@@ -44,7 +44,9 @@ describe('describeVerdict', () => {
   test('names the pid, the processes, the host', () => {
     expect(describeVerdict({ is: 'running', pid: 42 })).toContain('pid 42');
     const carriers = Array.from({ length: 8 }, (_, index) => ({ ...CARRIER, pid: 100 + index }));
-    expect(describeVerdict({ is: 'detached', carriers })).toMatch(/100 \(sleep\).*104 \(sleep\) and 3 more$/);
+    expect(describeVerdict({ is: 'detached', carriers, held: false })).toMatch(
+      /100 \(sleep\).*104 \(sleep\) and 3 more$/,
+    );
     const { verdict } = judge({ host: 'x other' }, 'dead');
     expect(verdict.is === 'unknown' && describeVerdict(verdict)).toContain('x other');
   });

@@ -27,15 +27,16 @@ export async function main(args: readonly string[]): Promise<number> {
     stdio: 'inherit',
     onStart: forwarder.start,
     teardown: () => {
-      forwarder.end();
-      return teardownTask(id, { ...home, env, spawnGen, lockWaitMs: lockWait(line.values['lock-wait']) });
+      const lockWaitMs = lockWait(line.values['lock-wait']);
+      return teardownTask(id, { ...home, env, spawnGen, lockWaitMs, signal: forwarder.end() });
     },
   });
   if (teardown instanceof TaskError) report('task-spawn', teardown.message);
   else if (teardown.is === 'leftover')
     report('task-spawn', `kept ${teardown.root}: ${teardown.reason}; see task-status`);
   forwarder.unlisten();
-  return signal === undefined ? (exitCode as number) : endBy(signal);
+  const last = forwarder.stoppedBy ?? signal;
+  return last === undefined ? (exitCode as number) : endBy(last);
 }
 
 function splitEntry(entry: string): [string, string] {

@@ -97,6 +97,8 @@ function assertAgreement(values: Values): void {
   if (values.pin && values['no-pin']) throw usage('--pin and --no-pin contradict each other: give one');
   if (values.env && values.rm) throw usage('--env and --rm contradict each other: give one');
   if (values.pid !== undefined && !values.env) throw usage('--pid goes with --env');
+  const gen = values['spawn-gen'];
+  if (gen !== undefined && !/^[0-9a-f]{32}$/.test(gen)) throw usage('--spawn-gen is 32 hex digits');
   if (values.json && !values.env) throw usage('--json goes with --env');
   if (values.pid !== undefined && !/^[1-9]\d{0,9}$/.test(values.pid))
     throw usage(`--pid ${values.pid} is not a process id`);

@@ -5,7 +5,7 @@ import pkg from '../../package.json' with { type: 'json' };
 import { ignoredSignals, rawArguments, rawEnvironments, rawVariable, toLatin1 } from '../caller.ts';
 import { findCommand } from '../command.ts';
 import { taskEnvironment } from '../environment.ts';
-import { TaskError } from '../errors.ts';
+import { errnoOf, messageOf, TaskError } from '../errors.ts';
 import { realpathSync } from '../fs.ts';
 import { findFreeDescriptor } from '../hold.ts';
 import { readMachine } from '../machine.ts';
@@ -39,7 +39,7 @@ function planRefusal({ given }: Call, error: unknown): string {
   const options = given.slice(0, given.includes('--') ? given.indexOf('--') : undefined);
   if (!options.includes('--env')) throw error;
   const message = describeError(error);
-  const code = error instanceof TaskError ? error.code : 'IO';
+  const code = error instanceof TaskError ? error.code : errnoOf(error) === undefined ? 'BUG' : 'IO';
   report('task-spawn', message);
   const text = options.includes('--json') ? formatJson({ error: { code, message } }) : 'false\n';
   return formatPrint(toLatin1(text), statusOf('task-spawn', error));
@@ -146,7 +146,9 @@ async function planExports(call: Call, line: SpawnLine): Promise<string> {
   const text = json
     ? formatJson({ id, root, relaunched: prepared.relaunched, env: Object.fromEntries(set), unset })
     : `${formatExports(set, unset).join('\n')}\n`;
-  await letGo(context);
+  await letGo(context).catch((error: unknown) => {
+    throw new TaskError('ABORTED', `${messageOf(error)}; the task is on record: task-teardown ${id}`);
+  });
   return formatPrint(toLatin1(text));
 }
 

@@ -1,8 +1,10 @@
 /** --env: a task without a command of ours, for orchestrators. */
 import { existsSync } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
+import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect } from 'vitest';
+import { acquireLock } from '../../lib/lock.ts';
+import { listeningPlanner } from '../helpers/planner.ts';
 import { type Sandbox, test } from '../helpers/sandbox.ts';
 
 /** Runs a script in bash, as an orchestrator would. */
@@ -115,5 +117,28 @@ describe('task-spawn --env', () => {
     expect(first.status).toBe(0);
     const again = await sandbox.spawn(['a', '--', 'sh', '-c', 'ls "$FM_TASK_TMP"']);
     expect(again.stdout.split('\n').sort()).toEqual(['gotmp', 'kept']);
+  });
+
+  test('a signal to the shim alone makes the eval fail too', async ({ sandbox }) => {
+    await sandbox.finished('first');
+    await sandbox.teardown(['first']);
+    const lock = await acquireLock(sandbox.state('a.lock'), { ms: 0, beat: async () => {} });
+    const run = sandbox.start('task-spawn', ['--env', 'a']);
+    await listeningPlanner(sandbox, 'a');
+    process.kill(run.pid as number, 'SIGTERM');
+    lock?.release({ unlink: true });
+    const { stdout, signal } = await run;
+    expect([stdout, signal]).toEqual(['false', 'SIGTERM']);
+    expect((await sandbox.teardown(['a'])).status).toBe(0);
+  });
+
+  test('exports that cannot be written are a failure', async ({ sandbox }) => {
+    const { status } = await script(sandbox, 'task-spawn --env a >/dev/full');
+    expect(status).toBe(125);
+  });
+
+  test('a spawn_gen of anybody else is refused', async ({ sandbox }) => {
+    expect((await sandbox.spawn(['--spawn-gen', 'zz', 'a', '--', 'true'])).status).toBe(125);
+    expect(await readdir(sandbox.base)).toEqual([]);
   });
 });

@@ -1,4 +1,5 @@
 /** Homes and bases that can be used, and those that cannot: one clear line each, and nothing changed outside. */
+
 import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
@@ -13,6 +14,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { mkdir, readdir, symlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect } from 'vitest';
 import { test } from '../helpers/fast.ts';
@@ -349,5 +351,25 @@ describe('a base that cannot be used', () => {
     const options = { uid: NOBODY, env: { FM_HOME: home } };
     expectLine(await sandbox.spawn(['x', '--', 'true'], options), 125, sandbox.base, 'EACCES');
     expect(readdirSync(join(home, 'state'))).toEqual(['home-id']);
+  });
+});
+
+describe('a link that resolves to a path which cannot be written down', () => {
+  test('is refused by name as base and as home, before anything is made', async ({ sandbox }) => {
+    const odd = join(sandbox.path, 'a\nb');
+    await mkdir(odd);
+    const link = join(sandbox.path, 'link');
+    await symlink(odd, link);
+    for (const args of [
+      ['--base', link],
+      ['--home', link],
+      ['--home', join(link, 'new')],
+    ]) {
+      const { status, stderr } = await sandbox.spawn([...args, 'a', '--', 'true']);
+      expect([status, stderr]).toEqual([125, expect.stringContaining('resolves to')]);
+      expect(stderr.split('\n')).toHaveLength(1);
+    }
+    expect(await readdir(odd)).toEqual([]);
+    expect(await readdir(sandbox.base)).toEqual([]);
   });
 });

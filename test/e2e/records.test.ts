@@ -282,7 +282,7 @@ describe('--set', () => {
     const before = snapshot(sandbox.path);
     expect(await sandbox.spawn(['--set', `a=${'b'.repeat(65_500)}`, 'x'])).toMatchObject({
       status: 125,
-      stderr: expect.stringContaining('64 KiB'),
+      stderr: expect.stringContaining('32 KiB'),
     });
     expect(snapshot(sandbox.path)).toEqual(before);
     writeFileSync(sandbox.state('x.meta'), 'schema=1\n');
@@ -297,4 +297,19 @@ test('arguments never reach the record: they carry secrets', async ({ sandbox })
   expect(await sandbox.spawn(['x', '--', 'echo', 'secret'])).toMatchObject({ status: 0 });
   expect(readFileSync(join(sandbox.home, 'state/x.meta'), 'utf8')).not.toContain('secret');
   expect((await sandbox.record('x'))?.command).toBe('"echo"');
+});
+
+describe('keys of others', () => {
+  test('are refused before they leave no room for ours, so that a teardown can always be written down', async ({
+    sandbox,
+  }) => {
+    const root = await sandbox.finished('a');
+    const before = await sandbox.record('a');
+    const refused = await sandbox.spawn(['--set', `k=${'x'.repeat(40_000)}`, 'a']);
+    expect([refused.status, refused.stderr]).toEqual([125, expect.stringContaining('set less')]);
+    expect(await sandbox.record('a')).toEqual(before);
+    expect((await sandbox.spawn(['--set', `k=${'x'.repeat(32_000)}`, 'a'])).status).toBe(0);
+    expect((await sandbox.teardown(['a'])).status).toBe(0);
+    expect(existsSync(root)).toBe(false);
+  });
 });

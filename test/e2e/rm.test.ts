@@ -95,6 +95,19 @@ describe('task-spawn --rm', () => {
     await run;
   });
 
+  test('a signal while it tears down stops that between two entries, and the next teardown finishes', async ({
+    sandbox,
+  }) => {
+    const script = 'i=0; while [ $i -lt 20000 ]; do : > "$FM_TASK_TMP/$i"; i=$((i+1)); done';
+    const run = sandbox.start('task-spawn', ['--rm', 'a', '--', 'sh', '-c', script]);
+    await until('it tears down', async () => (await sandbox.record('a'))?.state === 'removing', 110_000);
+    process.kill(run.pid as number, 'SIGTERM');
+    expect((await run).signal).toBe('SIGTERM');
+    expect(await sandbox.record('a')).toMatchObject({ state: 'removing' });
+    expect((await sandbox.teardown(['a'])).status).toBe(0);
+    await expectGone(sandbox);
+  });
+
   test('raced for one id: each command runs alone, what is refused is 125, and nothing is left', async ({
     sandbox,
   }) => {

@@ -296,6 +296,25 @@ describe('unknown is never dead', () => {
   );
 });
 
+describe('who only worked on a task is never ended', () => {
+  test.for(['creating', 'removing'])(
+    '--stop of a task that is %s leaves the process on record alone',
+    async (state, { sandbox }) => {
+      const root = await sandbox.finished('a');
+      const worker = sandbox.start('sleep', ['600']);
+      const stat = await readFile(`/proc/${worker.pid}/stat`, 'latin1');
+      const start = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] as string;
+      const unborn = state === 'creating' ? { tmp_dev: '', tmp_ino: '', tmp_btime: '' } : {};
+      if (state === 'creating') await rm(root, { recursive: true });
+      await sandbox.edit('a', { state, pid: String(worker.pid), pid_start: start, ...unborn });
+      expect((await sandbox.teardown(['--stop', '--grace-period', '0', 'a'])).status).toBe(0);
+      expect(await readFile(`/proc/${worker.pid}/stat`, 'latin1')).toMatch(/\) [SR]/);
+      worker.kill('SIGKILL');
+      await worker;
+    },
+  );
+});
+
 describe('--forget drops the record and nothing else', () => {
   test('of an ended task: its root is named, stays, and is listed from then on', async ({ sandbox }) => {
     const root = await sandbox.finished('a');
