@@ -7,14 +7,15 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { taskEnvironment } from './environment.ts';
 import { TaskError } from './errors.ts';
 import { findHome, type Home } from './home.ts';
+import type { SpawnContext } from './launch.ts';
 import { LOCK_WAIT } from './lock.ts';
 import { readMachine } from './machine.ts';
 import { assertTaskId, type Environment, locateBase, locateHome } from './paths.ts';
-import { type ProcessInfo, readProcess } from './processes.ts';
+import { requireProcess } from './processes.ts';
 import { randomHex } from './random.ts';
 import { parseSetting } from './record.ts';
 import { type RunResult, runTask } from './run.ts';
-import { prepareTask as prepare, type SpawnContext } from './spawn.ts';
+import { prepareTask as prepare } from './spawn.ts';
 import { type Listing, listTasks as list } from './status.ts';
 import { type TeardownOptions, type TeardownResult, teardownTask as teardown } from './teardown.ts';
 import { AbortTrap } from './trap.ts';
@@ -68,17 +69,11 @@ export async function prepareTask(
     settings: Object.entries(set).map(([key, value]) => parseSetting(`${key}=${value}`)),
     lockWaitMs,
     command: '',
-    spawner: findProcess(process.pid),
-    launcher: pid === undefined ? undefined : findProcess(pid),
+    spawner: requireProcess(process.pid),
+    launcher: pid === undefined ? undefined : requireProcess(pid),
   });
   const { set: added, unset } = taskEnvironment(prepared, env.FM_TASK_TOKEN);
   return { id, root: prepared.record.tasktmp, relaunched: prepared.relaunched, env: Object.fromEntries(added), unset };
-}
-
-function findProcess(pid: number): ProcessInfo {
-  const found = readProcess(pid);
-  if (typeof found !== 'string' && !found.dead) return found;
-  throw new TaskError('USAGE', `there is no process ${pid}, or it cannot be read`);
 }
 
 export interface SpawnSettings extends PrepareSettings {

@@ -2,7 +2,7 @@
  * What a process is and whether it still is: pid and start time. On Linux from /proc without any tool; on macOS from
  * ps(1). What cannot be read is 'unreadable', never 'gone' (case B89).
  */
-import { errnoOf } from './errors.ts';
+import { errnoOf, TaskError } from './errors.ts';
 import { readFileSync } from './fs.ts';
 import { runTool } from './tool.ts';
 
@@ -73,6 +73,13 @@ export function parsePs(pid: number, text: string): ProcessInfo | undefined {
   const date = Date.parse(`${month} ${day} ${year} ${time} UTC`);
   if (!state || Number.isNaN(date)) return undefined;
   return { pid, ppid: Number(ppid), start: String(date / 1000), tty: '0', dead: state.startsWith('Z') };
+}
+
+/** A living process, named by somebody: not there, dead or unreadable is a wrong argument. @throws TaskError USAGE */
+export function requireProcess(pid: number): ProcessInfo {
+  const found = readProcess(pid);
+  if (typeof found !== 'string' && !found.dead) return found;
+  throw new TaskError('USAGE', `there is no process ${pid}, or it cannot be read`);
 }
 
 /** Whether the process with this start time lives. Another start time is another process (B02). */

@@ -8,17 +8,19 @@ import { taskEnvironment } from '../environment.ts';
 import { errnoOf, messageOf, TaskError } from '../errors.ts';
 import { realpathSync } from '../fs.ts';
 import { findFreeDescriptor } from '../hold.ts';
+import type { SpawnContext, SpawnRequest } from '../launch.ts';
 import { readMachine } from '../machine.ts';
 import { describeError, report, statusOf } from '../main.ts';
 import { nameTask } from '../name.ts';
 import { isTerminal, writeText } from '../output.ts';
 import { type Environment, locateBase, locateHome } from '../paths.ts';
 import { formatExports, formatLaunch, formatParent, formatPrint, type LaunchPlan } from '../plan.ts';
-import { type ProcessInfo, readProcess } from '../processes.ts';
+import { type ProcessInfo, readProcess, requireProcess } from '../processes.ts';
 import { randomHex } from '../random.ts';
 import { parseSetting } from '../record.ts';
 import { compareEnvironments, type Repair } from '../restore.ts';
-import { type Prepared, prepareTask, type SpawnContext, type SpawnRequest, setKeys } from '../spawn.ts';
+import { setKeys } from '../set-keys.ts';
+import { type Prepared, prepareTask } from '../spawn.ts';
 import { countFinished } from '../status.ts';
 import { AbortTrap } from '../trap.ts';
 import { BLANKED } from './blanked.ts';
@@ -139,7 +141,7 @@ async function planLaunch(call: Call, line: SpawnLine): Promise<string> {
 async function planExports(call: Call, line: SpawnLine): Promise<string> {
   const { json, pid } = line.values;
   const { context, spawner } = listen(call);
-  const launcher = pid === undefined ? undefined : findProcess(Number(pid));
+  const launcher = pid === undefined ? undefined : requireProcess(Number(pid));
   const prepared = await prepareTask(context, { ...readRequest(call, line), spawner, launcher, command: '' });
   const { set, unset } = taskEnvironment(prepared, call.env.FM_TASK_TOKEN);
   const { id, tasktmp: root } = prepared.record;
@@ -155,12 +157,6 @@ async function planExports(call: Call, line: SpawnLine): Promise<string> {
 /** The documented object (docs/json.md). */
 function formatJson(value: object): string {
   return `${JSON.stringify({ version: 1, ...value }, null, 2)}\n`;
-}
-
-function findProcess(pid: number): ProcessInfo {
-  const found = readProcess(pid);
-  if (typeof found !== 'string' && !found.dead) return found;
-  throw new TaskError('USAGE', `--pid ${pid}: there is no such process, or it cannot be read`);
 }
 
 /** --rm: the shell becomes a parent of the ordinary prefix, which waits and tears down (cli/rm.ts). */
