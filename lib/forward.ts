@@ -3,8 +3,7 @@
  * whole foreground group has reached the child already (case B65). Job control signals are left to the kernel.
  */
 import { readFileSync } from './fs.ts';
-
-const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
+import { SIGNALS } from './signals.ts';
 
 export class Forwarder {
   #child: number | undefined;

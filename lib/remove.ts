@@ -23,6 +23,7 @@ import {
   rmdirSync,
   unlinkSync,
 } from './fs.ts';
+import { O_PATH } from './o-path.ts';
 import { type Identity, isIdentity } from './root.ts';
 import { quoteForPeople } from './text.ts';
 
@@ -60,8 +61,6 @@ const WALKS = 4;
 /** How many kept entries are listed by name. */
 const LISTED = 20;
 
-/** Linux: a handle on a place, for a folder we may not read. Not among Node's constants. */
-const O_PATH = 0o10000000;
 const FOLDER = constants.O_DIRECTORY | constants.O_NOFOLLOW;
 const BY_DESCRIPTOR = process.platform === 'linux';
 

@@ -9,6 +9,7 @@ import { messageOf, unlessMissing } from './errors.ts';
 import { chmodSync, closeSync, constants, fchmodSync, lstatSync, mkdirSync, openSync, rmdirSync } from './fs.ts';
 import type { Home } from './home.ts';
 import { comparePlace, type Machine } from './machine.ts';
+import { O_PATH } from './o-path.ts';
 import { deriveRoot, gotmpOf } from './paths.ts';
 import { isBorn, type TaskRecord } from './record.ts';
 import type { Birth } from './record-file.ts';
@@ -55,9 +56,6 @@ export function isIdentity(stat: BigStat, { tmp_dev, tmp_ino, tmp_btime }: Ident
   const found = identityOf(stat);
   return found.tmp_ino === tmp_ino && found.tmp_dev === tmp_dev && found.tmp_btime === tmp_btime;
 }
-
-/** Linux: a handle on a place, for a folder that even its owner may not read. Not among Node's constants. */
-const O_PATH = 0o10000000;
 
 /** 0700 for a directory of ours, through a descriptor that cannot have followed a link; gives the mode it had. */
 export function tightenFolder(path: string, mode = 0o700): number {

@@ -4,8 +4,7 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { TaskError } from './errors.ts';
-
-const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
+import { SIGNALS } from './signals.ts';
 
 export class AbortTrap {
   readonly #undo: (() => unknown)[] = [];

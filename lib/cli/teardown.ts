@@ -8,6 +8,7 @@ import { readMachine } from '../machine.ts';
 import { describeError, report, statusOf } from '../main.ts';
 import { writeText } from '../output.ts';
 import { assertTaskId, locateHome } from '../paths.ts';
+import { SIGNALS } from '../signals.ts';
 import {
   forgetTask,
   planTeardown,
@@ -239,5 +240,3 @@ class Interruption {
     if (this.caught) process.kill(process.pid, this.caught);
   }
 }
-
-const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
