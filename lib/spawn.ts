@@ -12,7 +12,6 @@ import { readNarrowPins } from './narrow-pins.ts';
 import { clashingKey, type Entry, type TaskRecord } from './record.ts';
 import { type Birth, publishRecord, readRecord } from './record-file.ts';
 import { retireTask } from './retire.ts';
-import { scanTokens } from './scan.ts';
 import { startAgain, startFresh, withdrawRecord } from './start.ts';
 import { describeDistrust, withTaskLock } from './task.ts';
 import type { AbortTrap } from './trap.ts';
@@ -108,7 +107,8 @@ async function decideStart(context: SpawnContext, home: Home, { id }: SpawnReque
         `the task ${id} is a leftover (${record.leftover_reason ?? 'its record does not say why'}): put that right and run task-teardown ${id}`,
       );
   }
-  const verdict = judgeTask(record, context.here, () => scanTokens());
+  const { Scan } = await import('./scan.ts');
+  const verdict = judgeTask(record, context.here, new Scan(home).carriers);
   if (verdict.is !== 'dead') {
     throw new TaskError(
       'BUSY',
