@@ -5,9 +5,11 @@
 import { basename } from 'node:path';
 import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync, statSync } from './fs.ts';
 import type { HeldRoot, Location, ProcessTable, Tokens } from './process-table.ts';
-import { type ProcessInfo, readProcess } from './processes.ts';
+import { type ProcessInfo, parseStat } from './processes.ts';
 import { isIdentity } from './root.ts';
 
+/** More than /proc/PID/stat ever has, in bytes. */
+const MOST_STAT = 4096;
 /** How much of an environment is read, in bytes: more than the kernel lets a new process have by default. */
 const MOST_ENVIRON = 8 * 1024 * 1024;
 /** How much of an argument list is read, in bytes. */
@@ -49,31 +51,23 @@ export class ProcTable implements ProcessTable {
   }
 
   #read(pid: number): void {
+    // The folder belongs to the effective uid, also of a process that may not be dumped.
     const owner = statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid;
     if (owner === undefined) return;
     this.#uids.set(pid, owner);
     if (owner !== this.uid) return;
-    const tokens = this.#readTokens(pid);
+    // The start time comes first: see process-table.ts.
+    const info = this.get(pid);
+    if (!info || info.dead || info.kernel) return;
+    const tokens = readTokens(pid);
     if (tokens === 'unreadable') this.#unreadable++;
-    // Read again after the start time, or they could be those of a process that had this pid before.
-    const sure = typeof tokens === 'object' && this.get(pid)?.dead === false ? this.#readTokens(pid) : undefined;
-    if (typeof sure !== 'object') return;
-    this.#tokens.set(pid, sure);
-    for (const token of new Set([...sure.own, ...sure.parent])) {
+    if (typeof tokens !== 'object') return;
+    this.#tokens.set(pid, tokens);
+    for (const token of new Set([...tokens.own, ...tokens.parent])) {
       const pids = this.#carriers.get(token);
       if (pids) pids.push(pid);
       else this.#carriers.set(token, [pid]);
     }
-  }
-
-  #readTokens(pid: number): Tokens | 'none' | 'unreadable' {
-    const length = readInto(`/proc/${pid}/environ`, MOST_ENVIRON);
-    if (length) return parseTokens(length);
-    // Nothing: `env -i`, a kernel thread, a zombie; or a process whose first thread ended while others run on.
-    const info = this.get(pid);
-    if (!info || info.dead || info.ppid === 2) return 'none';
-    if (length === undefined) return existsStill(pid) ? 'unreadable' : 'none';
-    return isZombie(pid) ? readThreadTokens(pid) : 'none';
   }
 
   pids(): Iterable<number> {
@@ -82,8 +76,8 @@ export class ProcTable implements ProcessTable {
 
   get(pid: number): ProcessInfo | undefined {
     if (this.#infos.has(pid)) return this.#infos.get(pid);
-    const found = readProcess(pid);
-    const info = typeof found === 'string' ? undefined : found;
+    const length = readInto(`/proc/${pid}/stat`, MOST_STAT);
+    const info = length === undefined ? undefined : parseStat(pid, buffer.toString('latin1', 0, length));
     this.#infos.set(pid, info);
     return info;
   }
@@ -120,12 +114,11 @@ export class ProcTable implements ProcessTable {
     return found;
   }
 
-  /** The processes of ours that may have descriptors: no kernel threads, no zombies. Their start times are known then. */
+  /** The processes of ours that may have descriptors; pid 1 is nobody's whatever it has open. */
   #living(): number[] {
     return [...this.#uids].flatMap(([pid, uid]) => {
-      if (uid !== this.uid) return [];
-      const info = this.get(pid);
-      return info && !info.dead && pid !== 2 && info.ppid !== 2 ? [pid] : [];
+      const info = uid === this.uid && pid !== 1 ? this.get(pid) : undefined;
+      return info && !info.dead && !info.kernel ? [pid] : [];
     });
   }
 
@@ -155,10 +148,7 @@ export class ProcTable implements ProcessTable {
   }
 
   countUnreadable(): number {
-    // A process that may not be dumped belongs to root in /proc: whose it is stands in its status.
-    if (this.uid === 0) return this.#unreadable;
-    const hidden = [...this.#uids].filter(([pid, uid]) => uid === 0 && readUid(pid) === this.uid);
-    return this.#unreadable + hidden.length;
+    return this.#unreadable;
   }
 }
 
@@ -195,6 +185,14 @@ function parseTokens(length: number): Tokens | 'none' {
     (name === 'TOKEN' ? own : parent).push(token as string);
   }
   return own.length + parent.length === 0 ? 'none' : { own, parent };
+}
+
+function readTokens(pid: number): Tokens | 'none' | 'unreadable' {
+  const length = readInto(`/proc/${pid}/environ`, MOST_ENVIRON);
+  if (length) return parseTokens(length);
+  // Nothing: `env -i`; or a process whose first thread ended while others run on, whose environment is theirs.
+  if (isZombie(pid)) return readThreadTokens(pid);
+  return length === undefined && existsStill(pid) ? 'unreadable' : 'none';
 }
 
 function readThreadTokens(pid: number): Tokens | 'none' | 'unreadable' {
@@ -245,12 +243,6 @@ function groupByName(links: readonly Link[]): Map<string, Link[]> {
 /** A root that was removed under its holder reads "/tmp/x (deleted)". */
 function lastName(path: string): string {
   return basename(path.replace(/ \(deleted\)$/, ''));
-}
-
-/** The real uid of a process, or undefined. */
-function readUid(pid: number): number | undefined {
-  const [, uid] = /^Uid:\t(\d+)/m.exec(readText(`/proc/${pid}/status`)) ?? [];
-  return uid === undefined ? undefined : Number(uid);
 }
 
 function readText(path: string): string {

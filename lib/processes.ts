@@ -17,6 +17,8 @@ export interface ProcessInfo {
   readonly session: number;
   /** The program's name as the kernel has it, at most 15 bytes; anybody may choose it. */
   readonly name: string;
+  /** A thread of the kernel: no program, nobody's. */
+  readonly kernel: boolean;
   /** A zombie whose threads are all gone: dead. */
   readonly dead: boolean;
 }
@@ -53,12 +55,14 @@ export function parseStat(pid: number, text: string): ProcessInfo | undefined {
     .slice(text.lastIndexOf(')') + 2)
     .trim()
     .split(' ');
-  const [state, ppid, session, tty, threads, start] = [0, 1, 3, 4, 17, 19].map((at) => fields[at]);
+  const [state, ppid, session, tty, flags, threads, start] = [0, 1, 3, 4, 6, 17, 19].map((at) => fields[at]);
   if (!state || !start || !/^\d+$/.test(start)) return undefined;
   // A zombie with more than one thread is a process whose first thread ended and whose others run on.
   const dead = state === 'X' || state === 'x' || (state === 'Z' && Number(threads) <= 1);
+  // PF_KTHREAD
+  const kernel = (Number(flags) & 0x00200000) !== 0;
   const name = text.slice(text.indexOf('(') + 1, text.lastIndexOf(')'));
-  return { pid, ppid: Number(ppid), start, tty: tty ?? '0', session: Number(session), name, dead };
+  return { pid, ppid: Number(ppid), start, tty: tty ?? '0', session: Number(session), name, kernel, dead };
 }
 
 function readPs(pid: number): ProcessReading {
@@ -85,6 +89,7 @@ export function parsePs(pid: number, text: string): ProcessInfo | undefined {
     tty: '0',
     session: 0,
     name,
+    kernel: false,
     dead: state.startsWith('Z'),
   };
 }

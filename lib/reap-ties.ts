@@ -41,7 +41,7 @@ export function descendsFromLiving(table: ProcessTable, target: ReapTarget, pid:
 }
 
 /** A process and its ancestors, nearest first. */
-function lineOf(table: ProcessTable, pid: number): number[] {
+export function lineOf(table: ProcessTable, pid: number): number[] {
   const line: number[] = [];
   for (let next = pid; next > 1 && !line.includes(next); next = table.get(next)?.ppid ?? 0) line.push(next);
   return line;

@@ -7,10 +7,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { TaskError } from './errors.ts';
 import type { Home } from './home.ts';
 import { type ProcessTable, readProcessTable } from './process-table.ts';
-import { lineage, probeProcess, signalProcess } from './processes.ts';
+import { probeProcess, signalProcess } from './processes.ts';
 import { GRACE, type ProcessReport, type ReapContext } from './reap-report.ts';
 import { judgeProcesses } from './reap-rules.ts';
 import type { Judgement, ReapTarget, Self } from './reap-target.ts';
+import { lineOf } from './reap-ties.ts';
 import { isBorn, type TaskRecord } from './record.ts';
 import { readReapSpare } from './shared-servers.ts';
 
@@ -29,7 +30,7 @@ export function describeSelf(home: Home, table: ProcessTable): Self {
   const { pid } = process;
   return {
     pid,
-    lineage: lineage(pid),
+    lineage: new Set(lineOf(table, pid)),
     stdio: table.stdio(pid),
     spare: () => {
       spare ??= readReapSpare(home);
