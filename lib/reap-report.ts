@@ -15,9 +15,10 @@ export interface ProcessReport {
   readonly action: 'ended' | 'killed' | 'spared' | 'survived' | 'would end';
   /** From the first signal until it was gone, in milliseconds; 0 where none was sent. */
   readonly durationMs: number;
-  /** Why it was spared and what to do about it; empty otherwise. */
-  readonly reason: string;
-  readonly remedy: string;
+  /** Why it was spared ... */
+  readonly reason?: string;
+  /** ... and what to do about it. */
+  readonly remedy?: string;
 }
 
 export interface ReapContext {

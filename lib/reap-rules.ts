@@ -13,6 +13,7 @@ import {
   isLocation,
   isOlder,
   isServer,
+  isSure,
   listDescendants,
   livingProcess,
   serverAbove,
@@ -46,6 +47,14 @@ const FINDERS: readonly Finder[] = [
         'token',
       ),
   },
+  {
+    name: 'parent',
+    find: (table, { token }) =>
+      tie(
+        table.withToken(token).filter((pid) => table.tokensOf(pid)?.parent.includes(token)),
+        'parent',
+      ),
+  },
   { name: 'hold', find: (table, { root }) => (root ? tie(table.holders(root), 'hold') : []) },
   { name: 'descendants', find: (table, target) => tie(listDescendants(table, target), 'descendant') },
   {
@@ -65,33 +74,37 @@ const FINDERS: readonly Finder[] = [
   },
 ];
 
+const spare = (reason: string, remedy: string): Spare => ({ verdict: 'spare', reason, remedy });
+
 const SPARERS: readonly Sparer[] = [
+  {
+    name: 'inner-task',
+    spare: (candidate) => (isInner(candidate) ? { verdict: 'inner', reason: '', remedy: '' } : undefined),
+  },
   {
     name: 'caller',
     spare: ({ process, self }) =>
       process.pid <= 1 || self.lineage.has(process.pid)
-        ? { reason: 'this command runs in it', remedy: 'it ends by itself, or end it yourself' }
+        ? spare('this command runs in it', 'it ends by itself, or end it yourself')
         : undefined,
   },
   {
     name: 'pipeline',
     spare: (candidate) =>
-      isInPipeline(candidate)
-        ? { reason: 'it is in the pipeline of this command', remedy: 'it ends with the pipeline' }
-        : undefined,
+      isInPipeline(candidate) ? spare('it is in the pipeline of this command', 'it ends with the pipeline') : undefined,
   },
   {
     name: 'another-uid',
     spare: ({ process, table }) =>
       table.uidOf(process.pid) === table.uid
         ? undefined
-        : { reason: 'it is of another user', remedy: 'end it as that user if it is not needed' },
+        : spare('it is of another user', 'end it as that user if it is not needed'),
   },
   {
     name: 'another-task',
     spare: ({ process, table, target }) =>
       table.tokensOf(process.pid)?.own.some((token) => token !== target.token)
-        ? { reason: "it carries another task's token", remedy: 'it goes with the teardown of that task' }
+        ? spare("it carries another task's token", 'it goes with the teardown of that task')
         : undefined,
   },
   {
@@ -99,7 +112,7 @@ const SPARERS: readonly Sparer[] = [
     spare: ({ process: { pid, tty }, table, target }) =>
       tty === '0' || tty === target.tty || descendsFromLiving(table, target, pid)
         ? undefined
-        : { reason: 'it has another terminal than the task', remedy: 'end it there if it is not needed' },
+        : spare('it has another terminal than the task', 'end it there if it is not needed'),
   },
   {
     name: 'shared-server',
@@ -107,28 +120,26 @@ const SPARERS: readonly Sparer[] = [
       const server = serverAbove(candidate, candidate.process.pid);
       if (!server) return undefined;
       const own = server.pid === candidate.process.pid;
-      return {
-        reason: own
-          ? `a shared server (${server.what})`
-          : `it runs in the shared server ${server.pid} (${server.what})`,
-        remedy: 'end it yourself if nobody needs it',
-      };
+      const what = own ? `a shared server (${server.what})` : `in the shared server ${server.pid} (${server.what})`;
+      return spare(what, 'end it yourself if nobody needs it');
     },
   },
   {
     name: 'younger-than-server',
     spare: (candidate) => {
-      const { process, evidence } = candidate;
-      if (evidence.some((each) => each !== 'token' && !isLocation(each))) return undefined;
-      const server = [...candidate.found.keys()].find(
-        (pid) => pid !== process.pid && isServer(candidate, pid) && !isOlder(process, candidate.table.get(pid)),
+      const { process, evidence, found, table } = candidate;
+      if (evidence.some(isSure)) return undefined;
+      const mayHaveStartedIt = (pid: number) =>
+        pid !== process.pid &&
+        found.get(pid)?.includes('token') &&
+        isServer(candidate, pid) &&
+        !isOlder(process, table.get(pid));
+      const server = [...found.keys()].find(mayHaveStartedIt);
+      if (server === undefined) return undefined;
+      return spare(
+        `the shared server ${server} has the task's token and may have started it`,
+        'end it if nobody needs it',
       );
-      return server === undefined
-        ? undefined
-        : {
-            reason: `the shared server ${server} carries the task's token and may have started it for anybody`,
-            remedy: 'end it yourself if it is not needed',
-          };
     },
   },
   {
@@ -136,13 +147,16 @@ const SPARERS: readonly Sparer[] = [
     spare: (candidate) => {
       const { process, evidence, table, target } = candidate;
       if (!evidence.every(isLocation)) return undefined;
-      if (target.visitors !== 'end') return { reason: 'a visitor', remedy: 'end it, or use --reap-visitors' };
-      const remedy = 'end it yourself if it is not needed';
-      if (process.tty !== '0') return { reason: 'a visitor with a terminal', remedy };
-      if (!table.sharesMounts(process.pid)) return { reason: 'a visitor with other mounts', remedy };
-      if (target.since === undefined || !isOlder({ start: target.since }, process))
-        return { reason: 'a visitor that was not started after the task', remedy };
-      return undefined;
+      if (target.visitors !== 'end') return spare('a visitor', 'end it, or use --reap-visitors');
+      const why =
+        process.tty !== '0'
+          ? 'with a terminal'
+          : !table.sharesMounts(process.pid)
+            ? 'with other mounts'
+            : target.since === undefined || !isOlder({ start: target.since }, process)
+              ? 'that was not started after the task'
+              : undefined;
+      return why === undefined ? undefined : spare(`a visitor ${why}`, 'end it yourself if it is not needed');
     },
   },
 ];
@@ -163,23 +177,17 @@ export function judgeProcesses(
       if (pid !== self.pid && table.get(pid)?.dead === false) found.set(pid, [...(found.get(pid) ?? []), evidence]);
     }
   }
-  const judged = [...found].map(([pid, evidence]): Judgement => {
+  const judged = [...found].flatMap(([pid, all]): Judgement[] => {
     const process = table.get(pid) as ProcessInfo;
+    // Where something else ties it, that it also stands in the root says nothing more.
+    const other = all.filter((each) => !isLocation(each));
+    const evidence = other.length > 0 ? other : all;
     const candidate = { process, evidence, found, table, target, self };
-    const inner = isInner(candidate);
-    const spare = inner ? undefined : firstOf(sparers, ({ spare }) => spare(candidate));
-    const verdict = inner ? 'inner' : spare ? 'spare' : 'end';
-    return { process, evidence, verdict, reason: spare?.reason ?? '', remedy: spare?.remedy ?? '' };
+    const spared = firstOf(sparers, ({ spare }) => spare(candidate));
+    if (spared?.verdict !== 'inner' && evidence.every((each) => each === 'parent')) return [];
+    return [{ process, evidence, ...(spared ?? { verdict: 'end', reason: '', remedy: '' }) }];
   });
-  const inner = table
-    .withToken(target.token)
-    .filter((pid) => !found.has(pid) && pid !== self.pid)
-    .flatMap((pid): Judgement[] => {
-      const process = table.get(pid);
-      if (!process || process.dead || !isInner({ process, evidence: [], found, table, target, self })) return [];
-      return [{ process, evidence: [], verdict: 'inner', reason: '', remedy: '' }];
-    });
-  return [...judged, ...inner].sort((one, other) => one.process.pid - other.process.pid);
+  return judged.sort((one, other) => one.process.pid - other.process.pid);
 }
 
 function firstOf<T, U>(items: readonly T[], look: (item: T) => U | undefined): U | undefined {

@@ -27,8 +27,8 @@ export interface Self {
   readonly spare: () => ReadonlySet<string>;
 }
 
-/** 'recorded': the task's own command. */
-export type Evidence = 'recorded' | 'token' | 'hold' | 'descendant' | 'session' | Location;
+/** 'recorded': the task's own command. 'parent': FM_TASK_PARENT is the task's token, which alone ends nothing. */
+export type Evidence = 'recorded' | 'parent' | 'token' | 'hold' | 'descendant' | 'session' | Location;
 
 export interface Judgement {
   readonly process: ProcessInfo;
@@ -51,6 +51,7 @@ export interface Candidate {
 }
 
 export interface Spare {
+  readonly verdict: 'spare' | 'inner';
   readonly reason: string;
   readonly remedy: string;
 }

@@ -5,8 +5,8 @@ import type { Candidate, Evidence, ReapTarget } from './reap-target.ts';
 import { sharedServer } from './shared-servers.ts';
 
 /**
- * Of a task that was started inside this one (FM_TASK_PARENT). Not a server of that task that people share, nor what
- * such a server started with its own environment.
+ * Of a task that was started inside this one (FM_TASK_PARENT). Not a server that people share and that left that task to
+ * be a daemon, nor what such a server started with its own environment: they outlive the task.
  */
 export function isInner(candidate: Candidate): boolean {
   const { process, table, target } = candidate;
@@ -14,14 +14,20 @@ export function isInner(candidate: Candidate): boolean {
   if (!tokens?.parent.includes(target.token) || tokens.own.length === 0 || tokens.own.includes(target.token))
     return false;
   for (const pid of lineOf(table, process.pid)) {
-    if (nameServer(candidate, pid) === undefined) continue;
-    if (table.tokensOf(pid)?.own.some((token) => tokens.own.includes(token))) return false;
+    const carries = (each: number) => table.tokensOf(each)?.own.some((token) => tokens.own.includes(token)) ?? false;
+    const server = table.get(pid);
+    if (server?.session === pid && carries(pid) && !carries(server.ppid) && nameServer(candidate, pid)) return false;
   }
   return true;
 }
 
 export function isLocation(evidence: Evidence): boolean {
   return evidence === 'cwd' || evidence === 'root' || evidence === 'exe' || evidence === 'file';
+}
+
+/** What no server that people share can have passed on to a process it started for somebody else. */
+export function isSure(evidence: Evidence): boolean {
+  return evidence === 'hold' || evidence === 'descendant' || evidence === 'session';
 }
 
 /** The recorded process, where it counts: a pid alone proves nothing (B11). */

@@ -151,7 +151,8 @@ function survival(context: Pick<ReapContext, 'onProcess'>, id: string, rest: rea
 }
 
 function describe({ process, evidence, reason, remedy }: Judgement, action: ProcessReport['action']): ProcessReport {
-  return { pid: process.pid, command: process.name, evidence, action, durationMs: 0, reason, remedy };
+  const why = reason === '' ? {} : { reason, remedy };
+  return { pid: process.pid, command: process.name, evidence, action, durationMs: 0, ...why };
 }
 
 /** "12 (sleep), 13 (node) and 4 more". */
