@@ -18,6 +18,8 @@ const MOST_ARGV = 64 * 1024;
 const MOST_FDS = 1024;
 /** Threads of a process that are asked for the environment when its first one has ended. */
 const MOST_THREADS = 64;
+/** How often the processes are listed in one pass, while new ones appear. */
+const MOST_LISTINGS = 8;
 /** PROC_PID_INIT_INO: in the first pid namespace /proc/locks shows every lock, elsewhere not those of the dead (measured). */
 const FIRST_PID_NS = 'pid:[4026531836]';
 
@@ -33,6 +35,7 @@ let buffer = Buffer.allocUnsafe(128 * 1024);
 export class ProcTable implements ProcessTable {
   readonly uid: number;
   readonly gaps = [];
+  missed = 0;
   readonly #uids = new Map<number, number>();
   readonly #infos = new Map<number, ProcessInfo | undefined>();
   readonly #tokens = new Map<number, Tokens>();
@@ -44,20 +47,34 @@ export class ProcTable implements ProcessTable {
 
   constructor(uid: number) {
     this.uid = uid;
+    // A process that forks and ends while the list is gone through is in it by its next pid only: list again.
+    for (let listing = 0; listing < MOST_LISTINGS; listing++) if (this.#readFresh() === 0) break;
+  }
+
+  /** Reads the processes that were not there before; gives how many there were. */
+  #readFresh(): number {
+    let fresh = 0;
     for (const name of readdirSync('/proc')) {
       const first = name.charCodeAt(0);
-      if (first >= 48 && first <= 57) this.#read(Number(name));
+      if (first < 48 || first > 57 || this.#uids.has(Number(name))) continue;
+      fresh++;
+      this.#read(Number(name));
     }
+    return fresh;
   }
 
   #read(pid: number): void {
     // The folder belongs to the effective uid, also of a process that may not be dumped.
     const owner = statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid;
-    if (owner === undefined) return;
+    if (owner === undefined) {
+      this.missed++;
+      return;
+    }
     this.#uids.set(pid, owner);
     if (owner !== this.uid) return;
     // The start time comes first: see process-table.ts.
     const info = this.get(pid);
+    if (!info) this.missed++;
     if (!info || info.dead || info.kernel) return;
     const tokens = readTokens(pid);
     if (tokens === 'unreadable') this.#unreadable++;

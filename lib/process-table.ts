@@ -33,6 +33,8 @@ export interface ProcessTable {
   readonly uid: number;
   /** What could not be looked at for want of a tool or a permission, in words; empty on Linux. */
   readonly gaps: readonly string[];
+  /** How many came and went before they could be looked at: what looks empty then may not be. */
+  readonly missed: number;
   /** All pids. */
   pids(): Iterable<number>;
   /** Undefined for a process that is gone or cannot be read. */

@@ -21,6 +21,8 @@ const AFTER_KILL = 5000;
 const INTERVAL = 10;
 /** After so many passes what is found has had its chance: KILL at once. */
 const PATIENT_PASSES = 5;
+/** So many looks that missed something are taken again, over all. */
+const MOST_HASTY = 6;
 /** What still appears after so many passes survives us. */
 const MOST_PASSES = 50;
 
@@ -56,25 +58,27 @@ export function describeTarget(record: TaskRecord): ReapTarget {
  */
 export async function reapTask(context: ReapContext, id: string, target: ReapTarget): Promise<boolean> {
   let ended = false;
-  for (let empty = 0, passes = 0; ; ) {
+  for (let empty = 0, hasty = 0, passes = 0; ; ) {
     const table = readProcessTable();
     const self = describeSelf(context.home, table);
+    // One that forks and ends all the time is easily missed: look again, but not for ever on a busy machine.
+    if (table.missed === 0 || hasty++ >= MOST_HASTY) empty++;
     // Visitors that are only to be named are looked for once, at the end.
-    const last = ++empty === 2;
+    const last = empty === 2;
     const visitors = last || target.visitors === 'end' ? target.visitors : undefined;
     const judged = judgeProcesses(table, { ...target, visitors }, self);
     assertNoInner(id, judged);
     const found = judged.filter(({ verdict }) => verdict === 'end');
-    if (found.length === 0 && !last) continue;
-    if (found.length === 0) {
+    if (found.length > 0) {
+      if (++passes > MOST_PASSES) throw survival(context, id, found);
+      await endAll(context, id, found, passes > PATIENT_PASSES ? 0 : (context.graceMs ?? GRACE));
+      ended = true;
+      empty = 0;
+    } else if (last) {
       for (const judgement of judged) context.onProcess?.(describe(judgement, 'spared'));
       context.onScan?.(table);
       return ended;
     }
-    empty = 0;
-    ended = true;
-    if (++passes > MOST_PASSES) throw survival(context, id, found);
-    await endAll(context, id, found, passes > PATIENT_PASSES ? 0 : (context.graceMs ?? GRACE));
   }
 }
 

@@ -19,7 +19,7 @@ describe('shared servers', () => {
         'a',
         `setsid ${leak.line} ${QUIET} &
         sleep 0.05
-        tmux -L ${name} -f /dev/null new-session -d '${pane.line}'
+        SHELL=/bin/sh tmux -L ${name} -f /dev/null new-session -d '${pane.line}'
         sleep 0.05
         setsid ${young.line} 9>&- ${QUIET} &`,
       );
@@ -46,7 +46,7 @@ describe('shared servers', () => {
   test('a tmux alone does not make the task a detached one: it may be launched again', async ({ sandbox }) => {
     const name = `ts${process.pid}-${Date.now()}`;
     try {
-      await sandbox.finished('a', `tmux -L ${name} -f /dev/null new-session -d 'sleep 600'`);
+      await sandbox.finished('a', `SHELL=/bin/sh tmux -L ${name} -f /dev/null new-session -d 'sleep 600'`);
       expect((await sandbox.status()).tasks).toMatchObject([{ id: 'a', state: 'finished' }]);
       expect((await sandbox.spawn(['a', '--', 'true'])).status).toBe(0);
     } finally {

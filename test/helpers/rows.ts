@@ -34,6 +34,7 @@ export function tableOf(rows: readonly Row[]): ProcessTable {
   return {
     uid: UID,
     gaps: [],
+    missed: 0,
     pids: () => rows.map(({ pid }) => pid),
     get: (pid) => {
       const row = at(pid);

@@ -40,7 +40,7 @@ export const ARTISTS: readonly Artist[] = [
   {
     title: 'one that is born again and again',
     line: `setsid python3 -c 'import os, time
-for _ in range(400):
+for _ in range(4000):
   if os.fork(): os._exit(0)
   time.sleep(0.005)
 os.execvp("sleep", "SLEEP".split())' ${QUIET} &`,
