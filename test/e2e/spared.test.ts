@@ -1,5 +1,5 @@
 /** What is spared although something ties it to the task, and named with the way out: B10, B12, B14, cases B86, B87. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, lstatSync, readFileSync } from 'node:fs';
 import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect } from 'vitest';
@@ -208,16 +208,10 @@ describe('visitors', () => {
     const folder = join(sandbox.path, 'somebody');
     await mkdir(folder);
     await sandbox.finished('a', `setsid ${leak.line} ${QUIET} &`);
-    const stat = JSON.parse(
-      (
-        await sandbox.run('python3', [
-          '-c',
-          'import os,sys,json; s=os.stat(sys.argv[1]); print(json.dumps([s.st_dev,s.st_ino]))',
-          folder,
-        ])
-      ).stdout,
-    );
-    await sandbox.edit('a', { tasktmp: folder, tmp_dev: String(stat[0]), tmp_ino: String(stat[1]) });
+    const { dev, ino, birthtimeNs } = lstatSync(folder, { bigint: true });
+    // Everything that somebody could forge.
+    const forged = { tmp_dev: String(dev), tmp_ino: String(ino), tmp_btime: String(birthtimeNs) };
+    await sandbox.edit('a', { tasktmp: folder, ...forged });
     const one = sandbox.start('sh', ['-c', `cd ${folder}; exec ${there.line}`]);
     const two = sandbox.start('sh', ['-c', `exec 9<${folder}; flock -s 9; exec ${holder.line}`]);
     const pids = [await awaitSleep(there), await awaitSleep(holder)];

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect } from 'vitest';
 import { readProcess } from '../../lib/processes.ts';
 import { test } from '../helpers/sandbox.ts';
-import { isAlive, startTask } from '../helpers/tasks.ts';
+import { isAlive, startTask, stateOf } from '../helpers/tasks.ts';
 import { until } from '../helpers/until.ts';
 import { awaitSleep, awaitSleepers, ownSleep, QUIET, sleepers, teardownJson } from '../helpers/zoo.ts';
 
@@ -142,6 +142,12 @@ describe('the order', () => {
     await awaitSleep(leak);
     const quick = await teardownJson(sandbox, ['--grace-period', '10m', 'a']);
     expect(quick.processes).toMatchObject([{ action: 'ended', command: 'sleep' }]);
+    // A stopped one is made to go on, so that it hears TERM.
+    await sandbox.finished('a', `setsid sh -c 'kill -STOP $$; exec ${leak.line}' ${QUIET} &`);
+    const [pid] = await awaitSleepers(leak);
+    await until('it is stopped', () => stateOf(pid as number) === 'T');
+    const stopped = await teardownJson(sandbox, ['--grace-period', '10m', 'a']);
+    expect(stopped.processes).toMatchObject([{ pid, action: 'ended' }]);
   });
 
   test('B08 nothing else than node is needed on PATH', async ({ sandbox }) => {

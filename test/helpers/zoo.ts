@@ -49,7 +49,7 @@ os.execvp("sleep", "SLEEP".split())' ${QUIET} &`,
     title: 'its first thread ended, others run on',
     line: `setsid python3 -c 'import ctypes, os, threading, time
 threading.Thread(target=lambda: os.system("SLEEP")).start()
-ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[os.uname().machine], 0)' ${QUIET} &`,
+ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[os.uname().machine], 0)' 9>&- ${QUIET} &`,
   },
   {
     title: 'an environment of a megabyte',
