@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { readMemory } from '../lib/proc-table.ts';
 import { readProcessTable } from '../lib/process-table.ts';
 import { signalProcess } from '../lib/processes.ts';
+import { stateOf } from './helpers/tasks.ts';
 import { until } from './helpers/until.ts';
 
 /** A sleep with an environment of its own. */
@@ -44,6 +45,23 @@ describe('tokens', () => {
       expect(table.withToken(A).includes(pid)).toBe(own !== undefined);
     });
   });
+});
+
+test('of a process whose first thread ended while others run on they are read from another thread', async () => {
+  const program = `import ctypes, os, threading, time
+threading.Thread(target=time.sleep, args=(1000,)).start()
+ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[os.uname().machine], 0)`;
+  const child = execa('python3', ['-c', program], { reject: false, env: { FM_TASK_TOKEN: A } });
+  const pid = child.pid as number;
+  try {
+    await until('its first thread ended', () => stateOf(pid) === 'Z');
+    const table = readProcessTable();
+    expect(table.get(pid)).toMatchObject({ dead: false });
+    expect(table.withToken(A)).toContain(pid);
+  } finally {
+    child.kill('SIGKILL');
+    await child;
+  }
 });
 
 test('what is asked for on demand', async () => {
