@@ -3,7 +3,8 @@
  * thousands of descriptors cost time and memory that are known beforehand; what cannot be read is nobody's.
  */
 import { basename } from 'node:path';
-import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync, statSync } from './fs.ts';
+import { closeSync, openSync, readdirSync, readSync, statSync } from './fs.ts';
+import { namesIn, readLink, readText } from './proc-read.ts';
 import type { HeldRoot, Location, ProcessTable, Tokens } from './process-table.ts';
 import { type ProcessInfo, parseStat } from './processes.ts';
 import { isIdentity } from './root.ts';
@@ -18,6 +19,8 @@ const MOST_ARGV = 64 * 1024;
 const MOST_FDS = 1024;
 /** Threads of a process that are asked for the environment when its first one has ended. */
 const MOST_THREADS = 64;
+/** The parent of all threads of the kernel, in the first pid namespace; elsewhere that pid is anybody's. */
+const KTHREADD = 2;
 /** How often the processes are listed in one pass, while new ones appear. */
 const MOST_LISTINGS = 8;
 /** PROC_PID_INIT_INO: in the first pid namespace /proc/locks shows every lock, elsewhere not those of the dead (measured). */
@@ -36,6 +39,8 @@ export class ProcTable implements ProcessTable {
   readonly uid: number;
   readonly gaps = [];
   missed = 0;
+  /** What was listed before, by name. */
+  readonly #seen = new Set<string>();
   readonly #uids = new Map<number, number>();
   readonly #infos = new Map<number, ProcessInfo | undefined>();
   readonly #tokens = new Map<number, Tokens>();
@@ -47,6 +52,10 @@ export class ProcTable implements ProcessTable {
 
   constructor(uid: number) {
     this.uid = uid;
+    // Most of what is listed on an idle machine, and nobody's.
+    if (this.get(KTHREADD)?.kernel) {
+      for (const pid of readText(`/proc/${KTHREADD}/task/${KTHREADD}/children`).split(' ')) this.#seen.add(pid);
+    }
     // A process that forks and ends while the list is gone through is in it by its next pid only: list again.
     for (let listing = 0; listing < MOST_LISTINGS; listing++) if (this.#readFresh() === 0) break;
   }
@@ -56,8 +65,9 @@ export class ProcTable implements ProcessTable {
     let fresh = 0;
     for (const name of readdirSync('/proc')) {
       const first = name.charCodeAt(0);
-      if (first < 48 || first > 57 || this.#uids.has(Number(name))) continue;
+      if (first < 48 || first > 57 || this.#seen.has(name)) continue;
       fresh++;
+      this.#seen.add(name);
       this.#read(Number(name));
     }
     return fresh;
@@ -260,34 +270,4 @@ function groupByName(links: readonly Link[]): Map<string, Link[]> {
 /** A root that was removed under its holder reads "/tmp/x (deleted)". */
 function lastName(path: string): string {
   return basename(path.replace(/ \(deleted\)$/, ''));
-}
-
-function readText(path: string): string {
-  try {
-    return readFileSync(path, 'latin1');
-  } catch {
-    return '';
-  }
-}
-
-function readLink(path: string): string {
-  try {
-    return readlinkSync(path);
-  } catch {
-    return '';
-  }
-}
-
-function namesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder);
-  } catch {
-    return [];
-  }
-}
-
-/** How much memory a process has in RAM, in KiB (VmRSS); undefined where that is not known, as on macOS. */
-export function readMemory(pid: number): number | undefined {
-  const [, kib] = /^VmRSS:\s*(\d+) kB/m.exec(readText(`/proc/${pid}/status`)) ?? [];
-  return kib === undefined ? undefined : Number(kib);
 }

@@ -4,7 +4,7 @@ import { readdirSync, realpathSync } from './fs.ts';
 import type { Home } from './home.ts';
 import { comparePlace, type Machine } from './machine.ts';
 import { isTaskId, rootPrefix } from './paths.ts';
-import { readMemory } from './proc-table.ts';
+import { readMemory } from './proc-read.ts';
 import type { ProcessInfo } from './processes.ts';
 import type { Evidence } from './reap-target.ts';
 import type { TaskRecord } from './record.ts';

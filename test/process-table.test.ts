@@ -1,7 +1,7 @@
 /** The table of Linux against real processes: cases B83, B89; bounded reads, reused pids. */
 import { execa } from 'execa';
 import { describe, expect, test } from 'vitest';
-import { readMemory } from '../lib/proc-table.ts';
+import { readMemory } from '../lib/proc-read.ts';
 import { readProcessTable } from '../lib/process-table.ts';
 import { signalProcess } from '../lib/processes.ts';
 import { stateOf } from './helpers/tasks.ts';
