@@ -6,6 +6,7 @@ export {
   type PreparedTask,
   type PrepareSettings,
   prepareTask,
+  type ReportedTeardown,
   type SpawnSettings,
   spawnTask,
   type TeardownSettings,

@@ -118,9 +118,12 @@ export async function spawnTask(
   });
 }
 
+/** A teardown's result, and the processes that it ended or spared. */
+export type ReportedTeardown = TeardownResult & { readonly processes: readonly ProcessReport[] };
+
 export interface TeardownSettings extends LibraryOptions, Partial<TeardownOptions> {
   /** Called for each process that is ended, spared, or survives; also where the teardown fails later. */
-  readonly onProcess?: (report: ProcessReport) => void;
+  readonly onProcess?: (report: ProcessReport) => unknown;
   /** Stops the teardown between two steps or two entries of the tree; running it again finishes. */
   readonly signal?: AbortSignal;
 }
@@ -129,11 +132,11 @@ export interface TeardownSettings extends LibraryOptions, Partial<TeardownOption
  * Ends the life of a task as task-teardown does. A root that had to be kept is no error: `is` is 'leftover' then.
  * @throws TaskError when the task is kept or the home cannot be used; its `code` says why.
  */
-export async function teardownTask(id: string, settings: TeardownSettings = {}): Promise<TeardownResult> {
+export async function teardownTask(id: string, settings: TeardownSettings = {}): Promise<ReportedTeardown> {
   assertTaskId(id);
   const home = openFor(settings, true);
-  if (!home) return { is: 'nothing' };
-  const { signal, lockWaitMs = LOCK_WAIT, waitMs, stopGraceMs, graceMs, reapVisitors, spawnGen, onProcess } = settings;
+  if (!home) return { is: 'nothing', processes: [] };
+  const { signal, lockWaitMs = LOCK_WAIT, waitMs, stopGraceMs, graceMs, reapVisitors, spawnGen } = settings;
   const stop = () => signal?.aborted ?? false;
   const beat = async () => {
     await nextTurn();
@@ -147,8 +150,13 @@ export async function teardownTask(id: string, settings: TeardownSettings = {}):
     ...(reapVisitors === undefined ? {} : { reapVisitors }),
     ...(spawnGen === undefined ? {} : { spawnGen }),
   };
-  const context = { home, here: readMachine(), stop, beat, ...(onProcess ? { onProcess } : {}) };
-  return teardown(context, id, options);
+  const processes: ProcessReport[] = [];
+  const onProcess = (report: ProcessReport) => {
+    processes.push(report);
+    settings.onProcess?.(report);
+  };
+  const result = await teardown({ home, here: readMachine(), stop, beat, onProcess }, id, options);
+  return { ...result, processes };
 }
 
 /** What exists, what is live, what was kept and why, as task-status shows it. @throws TaskError */

@@ -75,7 +75,7 @@ export class ProcTable implements ProcessTable {
 
   #read(pid: number): void {
     // The folder belongs to the effective uid, also of a process that may not be dumped.
-    const owner = statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid;
+    const owner = ownerOf(pid);
     if (owner === undefined) {
       this.missed++;
       return;
@@ -219,7 +219,7 @@ function readTokens(pid: number): Tokens | 'none' | 'unreadable' {
   if (length) return parseTokens(length);
   // Nothing: `env -i`; or a process whose first thread ended while others run on, whose environment is theirs.
   if (isZombie(pid)) return readThreadTokens(pid);
-  return length === undefined && existsStill(pid) ? 'unreadable' : 'none';
+  return length === undefined && ownerOf(pid) !== undefined ? 'unreadable' : 'none';
 }
 
 function readThreadTokens(pid: number): Tokens | 'none' | 'unreadable' {
@@ -235,8 +235,12 @@ function isZombie(pid: number): boolean {
   return /\) Z [^)]*$/.test(readText(`/proc/${pid}/stat`));
 }
 
-function existsStill(pid: number): boolean {
-  return statSync(`/proc/${pid}`, { throwIfNoEntry: false }) !== undefined;
+function ownerOf(pid: number): number | undefined {
+  try {
+    return statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid;
+  } catch {
+    return undefined;
+  }
 }
 
 /** The inodes under an flock(2), as text; a filter only: an inode without its device proves nothing. */

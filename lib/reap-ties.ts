@@ -21,6 +21,7 @@ export function isInner(candidate: Candidate): boolean {
   return true;
 }
 
+/** Evidence of place, which alone ends nothing (B01). */
 export function isLocation(evidence: Evidence): boolean {
   return evidence === 'cwd' || evidence === 'root' || evidence === 'exe' || evidence === 'file';
 }
@@ -36,11 +37,13 @@ export function livingProcess(table: ProcessTable, { living }: ReapTarget): Proc
   return found && !found.dead && found.start === living.start ? found : undefined;
 }
 
+/** The living recorded process and all that descend from it, in this one snapshot; none without it. */
 export function listDescendants(table: ProcessTable, target: ReapTarget): number[] {
   const first = livingProcess(table, target)?.pid;
   return first === undefined ? [] : [...table.pids()].filter((pid) => lineOf(table, pid).includes(first));
 }
 
+/** Whether a process is the living recorded one or descends from it. */
 export function descendsFromLiving(table: ProcessTable, target: ReapTarget, pid: number): boolean {
   const first = livingProcess(table, target)?.pid;
   return first !== undefined && lineOf(table, pid).includes(first);
@@ -69,6 +72,7 @@ export function isServer(candidate: Candidate, pid: number): boolean {
   return nameServer(candidate, pid) !== undefined;
 }
 
+/** The nearest shared server of the task at or above a process, and what kind it is (B12). */
 export function serverAbove(candidate: Candidate, pid: number): { pid: number; what: string } | undefined {
   const server = lineOf(candidate.table, pid).find((each) => isServer(candidate, each));
   return server === undefined ? undefined : { pid: server, what: nameServer(candidate, server) as string };

@@ -62,7 +62,7 @@ describe('the library', () => {
     expect([cwd, second]).toEqual(['/', 'window=3']);
     expect(JSON.parse(third)).toEqual({
       exitCode: 6,
-      teardown: { is: 'removed', root, entries: 2, bytes: 0 },
+      teardown: { is: 'removed', root, entries: 2, bytes: 0, processes: [] },
       pid: Number(pid),
     });
     expect(await sandbox.record('a')).toBeUndefined();
@@ -78,7 +78,7 @@ describe('the library', () => {
     await expect(prepareTask('a', settings)).rejects.toBeInstanceOf(TaskError);
     await expect(prepareTask('a', settings)).rejects.toMatchObject({ code: 'BUSY' });
     expect(await teardownTask('a', settings)).toMatchObject({ is: 'removed', root: task.root });
-    expect(await teardownTask('a', settings)).toEqual({ is: 'nothing' });
+    expect(await teardownTask('a', settings)).toEqual({ is: 'nothing', processes: [] });
     expect(existsSync(task.root)).toBe(false);
   });
 
@@ -94,7 +94,7 @@ describe('the library', () => {
     const run = sandbox.start('task-spawn', ['a', '--', 'sleep', '600']);
     await until('a runs', async () => (await sandbox.record('a'))?.state === 'active');
     const settings = { env: sandbox.env, spawnGen: '0'.repeat(32), stopGraceMs: 0 };
-    expect(await teardownTask('a', settings)).toEqual({ is: 'nothing' });
+    expect(await teardownTask('a', settings)).toEqual({ is: 'nothing', processes: [] });
     expect((await sandbox.record('a'))?.state).toBe('active');
     expect(readFileSync(`/proc/${run.pid}/stat`, 'latin1')).toMatch(/\) [SR]/);
     run.kill('SIGKILL');

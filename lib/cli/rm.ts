@@ -4,9 +4,11 @@ import { TaskError } from '../errors.ts';
 import { Forwarder } from '../forward.ts';
 import { teardownTask } from '../library.ts';
 import { report } from '../main.ts';
+import type { ProcessReport } from '../reap-report.ts';
 import { runTask } from '../run.ts';
 import { BLANKED } from './blanked.ts';
 import { lockWait } from './options.ts';
+import { formatProcesses } from './processes.ts';
 import { parseSpawnLine } from './spawn-line.ts';
 
 /** `args` is what the plan passes: shim, id, spawn_gen, the blanked variables, then options and command. */
@@ -16,6 +18,7 @@ export async function main(args: readonly string[]): Promise<number> {
   const line = parseSpawnLine(rest.slice(BLANKED.length));
   const env = { ...process.env, ...Object.fromEntries(restored.map(splitEntry)) };
   const home = line.values.home === undefined ? {} : { home: line.values.home };
+  const processes: ProcessReport[] = [];
   const forwarder = new Forwarder();
   forwarder.listen();
   const { exitCode, signal, teardown } = await runTask({
@@ -28,9 +31,13 @@ export async function main(args: readonly string[]): Promise<number> {
     onStart: forwarder.start,
     teardown: () => {
       const lockWaitMs = lockWait(line.values['lock-wait']);
-      return teardownTask(id, { ...home, env, spawnGen, lockWaitMs, signal: forwarder.end() });
+      const onProcess = (each: ProcessReport) => processes.push(each);
+      return teardownTask(id, { ...home, env, spawnGen, lockWaitMs, signal: forwarder.end(), onProcess });
     },
   });
+  // What was ended is what was asked for; what lives on is to be known.
+  const living = processes.filter(({ action }) => action === 'spared' || action === 'survived');
+  for (const line of formatProcesses(living)) report('task-spawn', line);
   if (teardown instanceof TaskError) report('task-spawn', teardown.message);
   else if (teardown.is === 'leftover')
     report('task-spawn', `kept ${teardown.root}: ${teardown.reason}; see task-status`);

@@ -120,6 +120,18 @@ describe('task-spawn --rm', () => {
     await expectGone(sandbox);
   });
 
+  test('what is spared is named', async ({ sandbox }) => {
+    const { status, stderr } = await rm(
+      sandbox,
+      `setsid bash -c 'exec -a screen sleep 600' >/dev/null 2>&1 &
+      until grep -qa ^screen /proc/$!/cmdline; do :; done`,
+    );
+    const [, pid] = /^task-spawn: spared (\d+) \(sleep; token, hold\): a shared server \(screen\); /.exec(stderr) ?? [];
+    process.kill(Number(pid), 'SIGKILL');
+    expect([status, stderr.split('\n').length]).toEqual([0, 1]);
+    await expectGone(sandbox);
+  });
+
   test("what the command left in the background goes with the task, and the status is the command's", async ({
     sandbox,
   }) => {

@@ -10,6 +10,38 @@ import { until } from '../helpers/until.ts';
 const FOREVER = ['sleep', '1000'];
 
 describe('what it shows', () => {
+  test('the living processes of each task and their memory, with what a teardown would spare', async ({ sandbox }) => {
+    const { pid } = await startTask(sandbox, 'a', [
+      'sh',
+      '-c',
+      'setsid sleep 1000 & bash -c "exec -a screen sleep 1000"',
+    ]);
+    const tasks = await until('all of them run', async () => {
+      const found = (await sandbox.status()).tasks as { processes: { command: string }[] }[];
+      const names = found[0]?.processes.map(({ command }) => command);
+      return names?.filter((name) => name === 'sleep').length === 2 ? found : undefined;
+    });
+    expect(tasks[0]?.processes).toHaveLength(3);
+    expect(tasks[0]?.processes[0]).toEqual({
+      pid,
+      command: 'sh',
+      evidence: ['recorded'],
+      memoryKiB: expect.any(Number),
+    });
+    expect(tasks[0]?.processes.slice(1)).toContainEqual({
+      pid: expect.any(Number),
+      command: 'sleep',
+      evidence: ['token', 'hold'],
+      memoryKiB: expect.any(Number),
+      spared: 'a shared server (screen)',
+    });
+    const { stdout } = await sandbox.run('task-status', []);
+    const each = String.raw`\d+ \(sleep(; spared)?\) [\d.]+ [KM]iB`;
+    expect(stdout).toMatch(
+      new RegExp(`^    3 processes, [\\d.]+ [KM]iB: ${pid} \\(sh\\) [\\d.]+ [KM]iB, ${each}, ${each}$`, 'm'),
+    );
+  });
+
   test('every state, with its reason and what to do next', async ({ sandbox }) => {
     const { pid } = await startTask(sandbox, 'a-running', FOREVER);
     await sandbox.finished('b-detached', 'setsid sleep 1000 >/dev/null 2>&1 &');
