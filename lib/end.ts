@@ -1,8 +1,9 @@
 /** Waiting for a task's recorded process, and ending it. No lock is held here; its identity is proved before each signal. */
-import { setTimeout as sleep } from 'node:timers/promises';
+
 import { errnoOf, TaskError } from './errors.ts';
 import { lineage, probeProcess } from './processes.ts';
 import type { TaskRecord } from './record.ts';
+import { sleep } from './turn.ts';
 
 /** How often a process is looked at, in milliseconds. */
 const INTERVAL = 20;

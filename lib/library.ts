@@ -3,7 +3,6 @@
  * prints, or reads the environment but the one that is handed in.
  */
 import { join } from 'node:path';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { taskEnvironment } from './environment.ts';
 import { TaskError } from './errors.ts';
 import { findHome, type Home } from './home.ts';
@@ -19,6 +18,7 @@ import { prepareTask as prepare } from './spawn.ts';
 import { type Listing, listTasks as list } from './status.ts';
 import { type TeardownOptions, type TeardownResult, teardownTask as teardown } from './teardown.ts';
 import { AbortTrap } from './trap.ts';
+import { nextTurn } from './turn.ts';
 
 export interface LibraryOptions {
   /** The home; else what `env` says, as for the commands. */

@@ -8,7 +8,6 @@
  * Where there is no /proc/self/fd (macOS) the same walk goes by path: see docs/limits.md.
  */
 import type { Dir, Dirent } from 'node:fs';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { errnoOf, TaskError } from './errors.ts';
 import {
   chmodSync,
@@ -23,9 +22,10 @@ import {
   rmdirSync,
   unlinkSync,
 } from './fs.ts';
+import { type Identity, isIdentity } from './identity.ts';
 import { O_PATH } from './o-path.ts';
-import { type Identity, isIdentity } from './root.ts';
 import { quoteForPeople } from './text.ts';
+import { nextTurn } from './turn.ts';
 
 export interface KeptEntry {
   readonly path: string;

@@ -6,12 +6,13 @@ import { syncBase } from './durable.ts';
 import { messageOf, TaskError, unlessMissing } from './errors.ts';
 import { lstatSync } from './fs.ts';
 import type { Home } from './home.ts';
+import type { Identity } from './identity.ts';
 import { comparePlace, type Machine } from './machine.ts';
 import { listMountsBelow } from './mounts.ts';
 import type { TaskRecord } from './record.ts';
 import { type Birth, dropRecord, publishRecord, renameToRemoving } from './record-file.ts';
 import { type KeptEntry, type Removal, removeTree } from './remove.ts';
-import { discardUnborn, type Identity, inspectRoot, type RootFinding } from './root.ts';
+import { discardUnborn, inspectRoot, type RootFinding } from './root.ts';
 
 export interface RetireContext {
   readonly home: Home;

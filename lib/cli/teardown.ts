@@ -1,5 +1,5 @@
 /** task-teardown: options -> operation -> report. */
-import { setImmediate as nextTurn } from 'node:timers/promises';
+
 import pkg from '../../package.json' with { type: 'json' };
 import { TaskError } from '../errors.ts';
 import { worstStatus } from '../exit.ts';
@@ -18,6 +18,7 @@ import {
   teardownTask,
 } from '../teardown.ts';
 import { formatBytes, formatCount } from '../text.ts';
+import { nextTurn } from '../turn.ts';
 import { lockWait, parseDuration, parseOptions } from './options.ts';
 
 export const HELP = `usage: task-teardown [options] <id> ...
