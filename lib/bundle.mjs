@@ -5,14 +5,14 @@
  */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { chmodSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { build } from 'esbuild';
 
 const COMMANDS = ['task-spawn', 'task-teardown', 'task-status'];
-/** These load execa, which is an ES module: import() stays import() in them. */
-const WITH_EXECA = ['bin/task-spawn-rm.ts', 'lib/index.ts'];
+/** The parent of a --rm launch, the library, and a thread of its own. */
+const OTHERS = ['bin/task-spawn-rm.ts', 'lib/index.ts', 'lib/remove-worker.ts'];
 
 /** @type {Set<string>} */
 const lazy = new Set();
@@ -29,9 +29,9 @@ const lazyModules = {
   },
 };
 
-/** @param {string[]} entryPoints @param {boolean} dynamicImport */
-async function bundle(entryPoints, dynamicImport) {
-  await build({
+/** @param {string[]} entryPoints */
+async function bundle(entryPoints) {
+  const { outputFiles } = await build({
     entryPoints,
     bundle: true,
     minify: true,
@@ -43,10 +43,15 @@ async function bundle(entryPoints, dynamicImport) {
     outExtension: { '.js': '.cjs' },
     entryNames: '[name]',
     define: { 'import.meta.url': '__filename', 'import.meta.dirname': '__dirname' },
-    supported: { 'dynamic-import': dynamicImport },
     plugins: [lazyModules],
     logLevel: 'warning',
+    write: false,
   });
+  mkdirSync('dist', { recursive: true });
+  for (const { path, text } of outputFiles) {
+    // Ours are CommonJS: import() would start Node's ES module loader for them.
+    writeFileSync(path, text.replaceAll(/\bimport\(("\.\/[\w-]+\.cjs")\)/g, 'Promise.resolve().then(()=>require($1))'));
+  }
 }
 
 /** What loads a command: its code and, where this Node takes it, V8's. V8 itself compares only versions, flags and length. */
@@ -87,14 +92,10 @@ process.exit = (status) => {
 
 process.chdir(dirname(import.meta.dirname));
 rmSync('dist', { recursive: true, force: true });
-await bundle(WITH_EXECA, true);
-await bundle(
-  COMMANDS.map((name) => `bin/${name}.ts`),
-  false,
-);
+await bundle([...OTHERS, ...COMMANDS.map((name) => `bin/${name}.ts`)]);
 for (const done = new Set(); done.size < lazy.size; ) {
   const next = [...lazy].filter((path) => !done.has(path));
-  await bundle(next, false);
+  await bundle(next);
   for (const path of next) done.add(path);
 }
 const folder = mkdtempSync(join(tmpdir(), 'task-spawn-build-'));

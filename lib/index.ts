@@ -1,5 +1,6 @@
 /** The library's public exports, nothing else. No process is ended and no environment is read at import. */
 export { type ErrorCode, TaskError } from './errors.ts';
+export type { KeptEntry } from './kept.ts';
 export {
   type LibraryOptions,
   listTasks,
@@ -11,7 +12,7 @@ export {
   type TeardownSettings,
   teardownTask,
 } from './library.ts';
-export type { KeptEntry } from './remove.ts';
+export type { Removed } from './remove.ts';
 export type { RunResult } from './run.ts';
 export type { Listing, TaskStatus } from './status.ts';
 export type { TeardownResult } from './teardown.ts';

@@ -13,6 +13,7 @@ import { assertTaskId, type Environment, locateBase, locateHome } from './paths.
 import { requireProcess } from './processes.ts';
 import { randomHex } from './random.ts';
 import { parseSetting } from './record.ts';
+import type { Removed } from './remove.ts';
 import { type RunResult, runTask } from './run.ts';
 import { prepareTask as prepare } from './spawn.ts';
 import { type Listing, listTasks as list } from './status.ts';
@@ -120,6 +121,8 @@ export async function spawnTask(
 export interface TeardownSettings extends LibraryOptions, Partial<TeardownOptions> {
   /** Stops the teardown between two steps or two entries of the tree; running it again finishes. */
   readonly signal?: AbortSignal;
+  /** Called now and then during a removal with what is removed so far. */
+  readonly onProgress?: (removed: Removed) => void;
 }
 
 /**
@@ -130,7 +133,7 @@ export async function teardownTask(id: string, settings: TeardownSettings = {}):
   assertTaskId(id);
   const home = openFor(settings, true);
   if (!home) return { is: 'nothing' };
-  const { signal, lockWaitMs = LOCK_WAIT, waitMs, stopGraceMs, spawnGen } = settings;
+  const { signal, onProgress, lockWaitMs = LOCK_WAIT, waitMs, stopGraceMs, spawnGen } = settings;
   const stop = () => signal?.aborted ?? false;
   const beat = async () => {
     await nextTurn();
@@ -142,7 +145,7 @@ export async function teardownTask(id: string, settings: TeardownSettings = {}):
     ...(stopGraceMs === undefined ? {} : { stopGraceMs }),
     ...(spawnGen === undefined ? {} : { spawnGen }),
   };
-  return teardown({ home, here: readMachine(), stop, beat }, id, options);
+  return teardown({ home, here: readMachine(), stop, beat, onProgress }, id, options);
 }
 
 /** What exists, what is live, what was kept and why, as task-status shows it. @throws TaskError */

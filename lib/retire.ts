@@ -7,11 +7,12 @@ import { messageOf, TaskError, unlessMissing } from './errors.ts';
 import { lstatSync } from './fs.ts';
 import type { Home } from './home.ts';
 import type { Identity } from './identity.ts';
+import type { KeptEntry } from './kept.ts';
 import { comparePlace, type Machine } from './machine.ts';
 import { listMountsBelow } from './mounts.ts';
 import type { TaskRecord } from './record.ts';
 import { type Birth, dropRecord, publishRecord, renameToRemoving } from './record-file.ts';
-import { type KeptEntry, type Removal, removeTree } from './remove.ts';
+import { type Removal, type Removed, removeTree } from './remove.ts';
 import { discardUnborn, inspectRoot, type RootFinding } from './root.ts';
 
 export interface RetireContext {
@@ -19,6 +20,8 @@ export interface RetireContext {
   readonly here: Machine;
   /** Asked between entries of the tree; true stops the removal where it is. */
   readonly stop: () => boolean;
+  /** Called now and then during a removal with what is removed so far. */
+  readonly onProgress?: ((removed: Removed) => void) | undefined;
   /** The caller puts another record in the place of this one: keys of others in it are never off the disk. */
   readonly keepRecord?: boolean;
 }
@@ -118,11 +121,12 @@ export async function retireTask(context: RetireContext, record: TaskRecord, bir
 
 async function removeRoot(context: RetireContext, record: TaskRecord, identity: Identity): Promise<Retired> {
   const root = record.tasktmp;
+  const { stop, onProgress } = context;
   let removal: Removal | undefined;
   let failure = '';
   let own = true;
   try {
-    removal = await removeTree(root, identity, { uid: context.home.uid, stop: context.stop });
+    removal = await removeTree(root, identity, { uid: context.home.uid, stop, onProgress });
   } catch (error) {
     failure = messageOf(error);
     own = !(error instanceof TaskError && error.code === 'NOT_OURS');

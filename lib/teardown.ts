@@ -7,6 +7,7 @@ import { taskPaths } from './paths.ts';
 import { lineage } from './processes.ts';
 import type { TaskRecord } from './record.ts';
 import { dropRecord, type Reading, readRecord } from './record-file.ts';
+import type { Removed } from './remove.ts';
 import { planRetirement, type Retired, type RetirePlan, retireTask } from './retire.ts';
 import { scanTokens } from './scan.ts';
 import { describeDistrust, withTaskLock } from './task.ts';
@@ -28,6 +29,8 @@ export interface TeardownContext extends EndContext {
   readonly here: Machine;
   /** Asked between entries of a tree; true stops the removal where it is. */
   readonly stop: () => boolean;
+  /** Called now and then during a removal with what is removed so far. */
+  readonly onProgress?: ((removed: Removed) => void) | undefined;
 }
 
 export type TeardownResult =

@@ -6,7 +6,7 @@ import { worstStatus } from '../exit.ts';
 import { findHome } from '../home.ts';
 import { readMachine } from '../machine.ts';
 import { describeError, report, statusOf } from '../main.ts';
-import { writeText } from '../output.ts';
+import { isTerminal, writeText } from '../output.ts';
 import { assertTaskId, locateHome } from '../paths.ts';
 import { SIGNALS } from '../signals.ts';
 import {
@@ -20,6 +20,7 @@ import {
 import { formatBytes, formatCount } from '../text.ts';
 import { nextTurn } from '../turn.ts';
 import { lockWait, parseDuration, parseOptions } from './options.ts';
+import { Progress } from './progress.ts';
 
 export const HELP = `usage: task-teardown [options] <id> ...
 
@@ -104,7 +105,10 @@ export async function main(args: readonly string[]): Promise<number> {
   };
   const reports: Report[] = [];
   for (const id of ids) {
-    if (!context.stop()) reports.push(await handle(context, id, values, options));
+    if (context.stop()) break;
+    const progress = isTerminal(2) ? new Progress(id) : undefined;
+    reports.push(await handle({ ...context, onProgress: progress?.show }, id, values, options));
+    progress?.end();
   }
   const status = finish(values, reports);
   signals.raise();
