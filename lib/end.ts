@@ -1,14 +1,13 @@
 /** Waiting for a task's recorded process, and ending it. No lock is held here; its identity is proved before each signal. */
-
-import { errnoOf, TaskError } from './errors.ts';
+import { TaskError } from './errors.ts';
 import { lineage, probeProcess } from './processes.ts';
+import type { ReapContext } from './reap-report.ts';
+import type { Judgement } from './reap-target.ts';
 import type { TaskRecord } from './record.ts';
 import { sleep } from './turn.ts';
 
 /** How often a process is looked at, in milliseconds. */
 const INTERVAL = 20;
-/** How long a process may take to disappear after SIGKILL, in milliseconds. */
-const AFTER_KILL = 5000;
 
 export interface EndContext {
   /** Called between two looks; throws to give up. */
@@ -24,38 +23,35 @@ export async function waitForEnd(record: TaskRecord, ms: number, context: EndCon
   );
 }
 
-/** TERM, wait `graceMs`, KILL. @throws TaskError BUSY for an ancestor of ours, SURVIVED when it lives on. */
-export async function endProcess(record: TaskRecord, graceMs: number, context: EndContext): Promise<void> {
-  if (lineage(process.pid).has(Number(record.pid))) {
+/**
+ * --stop: TERM, wait `graceMs` milliseconds, KILL, for the recorded process and, in the same snapshot, its descendants and
+ * the session it leads (design section 10). Of a process that was given (--pid) itself alone; of a dead one nothing, as
+ * then neither proves anything (B11). @throws TaskError BUSY for an ancestor of ours and while a task inside it runs,
+ * SURVIVED when anything lives on
+ */
+export async function endTask(record: TaskRecord, graceMs: number, context: EndContext & ReapContext): Promise<void> {
+  const pid = Number(record.pid);
+  if (lineage(process.pid).has(pid)) {
     throw new TaskError(
       'BUSY',
       `the task ${record.id} is what this command runs in: it is not ended from inside; leave "task-teardown --wait ${record.id}" in the background`,
     );
   }
-  signal(record, 'SIGTERM');
-  // A stopped process hears TERM only once it goes on.
-  signal(record, 'SIGCONT');
-  if (await isGone(record, graceMs, context)) return;
-  signal(record, 'SIGKILL');
-  if (await isGone(record, AFTER_KILL, context)) return;
-  throw new TaskError(
-    'SURVIVED',
-    `pid ${record.pid} of the task ${record.id} survived SIGKILL: nothing was removed; run this again when it is gone`,
+  const { describeSelf, describeTarget, assertNoInner, endAll } = await import('./reap.ts');
+  const { judgeProcesses } = await import('./reap-rules.ts');
+  const { readProcessTable } = await import('./process-table.ts');
+  const table = readProcessTable();
+  const main = table.get(pid);
+  if (main?.dead !== false || main.start !== record.pid_start) return;
+  const living = record.command === '""' ? undefined : main;
+  const judged = judgeProcesses(table, { ...describeTarget(record), living }, describeSelf(context.home, table));
+  assertNoInner(record.id, judged);
+  const others = judged.filter(
+    ({ process, verdict, evidence }) =>
+      verdict === 'end' && process.pid !== pid && (evidence.includes('descendant') || evidence.includes('session')),
   );
-}
-
-/** Sends a signal to the recorded process and to no other (B02). */
-function signal(record: TaskRecord, name: NodeJS.Signals): void {
-  if (probeProcess(Number(record.pid), record.pid_start) !== 'alive') return;
-  try {
-    process.kill(Number(record.pid), name);
-  } catch (error) {
-    if (errnoOf(error) === 'ESRCH') return;
-    throw new TaskError(
-      'SURVIVED',
-      `pid ${record.pid} of the task ${record.id} cannot be signalled (${errnoOf(error)}): end it as its owner`,
-    );
-  }
+  const first: Judgement = { process: main, evidence: ['recorded'], verdict: 'end', reason: '', remedy: '' };
+  await endAll(context, record.id, [first, ...others], graceMs);
 }
 
 async function isGone(record: TaskRecord, ms: number, context: EndContext): Promise<boolean> {

@@ -12,7 +12,8 @@ export {
   type TeardownSettings,
   teardownTask,
 } from './library.ts';
+export type { ProcessReport } from './reap-report.ts';
 export type { Removed } from './remove.ts';
 export type { RunResult } from './run.ts';
-export type { Listing, TaskStatus } from './status.ts';
+export type { Listing, TaskProcess, TaskStatus } from './status.ts';
 export type { TeardownResult } from './teardown.ts';

@@ -12,6 +12,7 @@ import { readMachine } from './machine.ts';
 import { assertTaskId, type Environment, locateBase, locateHome } from './paths.ts';
 import { requireProcess } from './processes.ts';
 import { randomHex } from './random.ts';
+import type { ProcessReport } from './reap-report.ts';
 import { parseSetting } from './record.ts';
 import type { Removed } from './remove.ts';
 import { type RunResult, runTask } from './run.ts';
@@ -119,6 +120,8 @@ export async function spawnTask(
 }
 
 export interface TeardownSettings extends LibraryOptions, Partial<TeardownOptions> {
+  /** Called for each process that is ended, spared, or survives; also where the teardown fails later. */
+  readonly onProcess?: (report: ProcessReport) => void;
   /** Stops the teardown between two steps or two entries of the tree; running it again finishes. */
   readonly signal?: AbortSignal;
   /** Called now and then during a removal with what is removed so far. */
@@ -133,7 +136,8 @@ export async function teardownTask(id: string, settings: TeardownSettings = {}):
   assertTaskId(id);
   const home = openFor(settings, true);
   if (!home) return { is: 'nothing' };
-  const { signal, onProgress, lockWaitMs = LOCK_WAIT, waitMs, stopGraceMs, spawnGen } = settings;
+  const { signal, lockWaitMs = LOCK_WAIT, waitMs, stopGraceMs, graceMs, reapVisitors, spawnGen } = settings;
+  const { onProcess, onProgress } = settings;
   const stop = () => signal?.aborted ?? false;
   const beat = async () => {
     await nextTurn();
@@ -143,16 +147,19 @@ export async function teardownTask(id: string, settings: TeardownSettings = {}):
     lockWaitMs,
     ...(waitMs === undefined ? {} : { waitMs }),
     ...(stopGraceMs === undefined ? {} : { stopGraceMs }),
+    ...(graceMs === undefined ? {} : { graceMs }),
+    ...(reapVisitors === undefined ? {} : { reapVisitors }),
     ...(spawnGen === undefined ? {} : { spawnGen }),
   };
-  return teardown({ home, here: readMachine(), stop, beat, onProgress }, id, options);
+  const context = { home, here: readMachine(), stop, beat, onProgress, ...(onProcess ? { onProcess } : {}) };
+  return teardown(context, id, options);
 }
 
 /** What exists, what is live, what was kept and why, as task-status shows it. @throws TaskError */
 export function listTasks(settings: LibraryOptions & { readonly ids?: readonly string[] } = {}): Listing {
   settings.ids?.forEach(assertTaskId);
   const home = openFor(settings, false);
-  if (!home) return { tasks: [], unrecorded: [] };
+  if (!home) return { tasks: [], unrecorded: [], unreadable: 0 };
   const base = locateBase(undefined, settings.env ?? process.env).path;
   return list(home, readMachine(), settings.ids, [base]);
 }

@@ -10,12 +10,13 @@ import type { Identity } from './identity.ts';
 import type { KeptEntry } from './kept.ts';
 import { comparePlace, type Machine } from './machine.ts';
 import { listMountsBelow } from './mounts.ts';
+import type { ReapContext } from './reap-report.ts';
 import type { TaskRecord } from './record.ts';
 import { type Birth, dropRecord, publishRecord, renameToRemoving } from './record-file.ts';
 import { type Removal, type Removed, removeTree } from './remove.ts';
 import { discardUnborn, inspectRoot, type RootFinding } from './root.ts';
 
-export interface RetireContext {
+export interface RetireContext extends ReapContext {
   readonly home: Home;
   readonly here: Machine;
   /** Asked between entries of the tree; true stops the removal where it is. */
@@ -24,6 +25,8 @@ export interface RetireContext {
   readonly onProgress?: ((removed: Removed) => void) | undefined;
   /** The caller puts another record in the place of this one: keys of others in it are never off the disk. */
   readonly keepRecord?: boolean;
+  /** --reap-visitors: what merely stands in the root is ended too. */
+  readonly reapVisitors?: boolean | undefined;
 }
 
 /** What became of a task's root and record. */
@@ -90,10 +93,32 @@ function planRemoval(root: string, identity: Identity): RetirePlan {
   };
 }
 
-/** Steps 3, 6 and 7. @throws TaskError as planRetirement. */
+/**
+ * What of the task may be ended. The root counts only where it is proven, or gone from its proven place (B14); visitors
+ * are looked for only in one that is to be removed. Undefined after a restart: nothing of then lives.
+ */
+export async function planReaping({ here, reapVisitors }: RetireContext, record: TaskRecord, plan: RetirePlan) {
+  if (comparePlace(record, here) === 'past') return undefined;
+  const { describeTarget } = await import('./reap.ts');
+  const target = describeTarget(record);
+  const visitors = plan.do === 'remove' ? (reapVisitors ? ('end' as const) : ('name' as const)) : undefined;
+  return plan.do === 'keep' ? { ...target, root: undefined } : { ...target, visitors };
+}
+
+/** Step 4: says whether anything was ended. @throws TaskError BUSY for a task inside it, SURVIVED */
+async function reap(context: RetireContext, record: TaskRecord, plan: RetirePlan): Promise<boolean> {
+  const target = await planReaping(context, record, plan);
+  if (!target) return false;
+  const { reapTask } = await import('./reap.ts');
+  return reapTask(context, record.id, target);
+}
+
+/** Steps 3, 4, 6 and 7 (B07). @throws TaskError as planRetirement and reap: root and record stand as they were. */
 export async function retireTask(context: RetireContext, record: TaskRecord, birth: Birth): Promise<Retired> {
   const root = record.tasktmp;
-  const plan = planRetirement(context, record, birth);
+  let plan = planRetirement(context, record, birth);
+  // What was ended may have changed what stands there.
+  if (await reap(context, record, plan)) plan = planRetirement(context, record, birth);
   switch (plan.do) {
     case 'keep':
       return leave(context.home, record, plan.own, plan.reason);

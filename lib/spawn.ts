@@ -106,11 +106,8 @@ async function decideStart(context: SpawnContext, home: Home, { id }: SpawnReque
         `the task ${id} is a leftover (${record.leftover_reason ?? 'its record does not say why'}): put that right and run task-teardown ${id}`,
       );
   }
-  const [{ describeVerdict, judgeTask }, { scanTokens }] = await Promise.all([
-    import('./verdict.ts'),
-    import('./scan.ts'),
-  ]);
-  const verdict = judgeTask(record, context.here, () => scanTokens());
+  const [{ describeVerdict, judgeTask }, { Scan }] = await Promise.all([import('./verdict.ts'), import('./scan.ts')]);
+  const verdict = judgeTask(record, context.here, new Scan(home).carriers);
   if (verdict.is !== 'dead') {
     throw new TaskError(
       'BUSY',

@@ -2,14 +2,29 @@
 import { join } from 'node:path';
 import { readdirSync, realpathSync } from './fs.ts';
 import type { Home } from './home.ts';
-import type { Machine } from './machine.ts';
+import { comparePlace, type Machine } from './machine.ts';
 import { isTaskId, rootPrefix } from './paths.ts';
+import { readMemory } from './proc-table.ts';
+import type { ProcessInfo } from './processes.ts';
+import type { Evidence } from './reap-target.ts';
 import type { TaskRecord } from './record.ts';
 import { listRecordIds, type Reading, readRecord } from './record-file.ts';
 import { inspectRoot } from './root.ts';
-import { type Carrier, scanTokens } from './scan.ts';
+import { Scan } from './scan.ts';
 import { describeDistrust } from './task.ts';
 import { describeVerdict, judgeTask } from './verdict.ts';
+
+/** A living process of a task. */
+export interface TaskProcess {
+  readonly pid: number;
+  /** The program's name as the kernel has it; never the arguments, which carry secrets. */
+  readonly command: string;
+  readonly evidence: readonly Evidence[];
+  /** What it has in RAM, in KiB; left out where that is not known. */
+  readonly memoryKiB?: number;
+  /** Why a teardown would spare it; left out where it would not. */
+  readonly spared?: string;
+}
 
 export interface TaskStatus {
   readonly id: string;
@@ -23,6 +38,8 @@ export interface TaskStatus {
   readonly createdAt?: string;
   readonly pid?: number;
   readonly command?: string;
+  /** Its living processes, the recorded one included; those of tasks inside it are theirs. */
+  readonly processes?: readonly TaskProcess[];
   /** Why it is as it is; empty where nothing is to be said. */
   readonly reason: string;
   /** What to do next; empty where nothing is to be done. */
@@ -35,6 +52,8 @@ export interface Listing {
   readonly tasks: readonly TaskStatus[];
   /** Directories in a base that look like this home's but have no record: never removed by us. */
   readonly unrecorded: readonly string[];
+  /** Processes of ours whose environment cannot be read: nobody's; 0 when no task made us look. */
+  readonly unreadable: number;
 }
 
 /** All tasks of a home, or those asked for (an id without a record is left out). `bases` are looked through besides the recorded ones. */
@@ -45,19 +64,13 @@ export function listTasks(
   bases: readonly string[],
 ): Listing {
   const readings = (ids ?? listRecordIds(home.state)).map((id) => [id, readRecord(home, id)] as const);
-  const needsScan = readings.some(([, reading]) => reading.kind === 'task');
-  const tokens = needsScan ? scanTokens() : new Map<string, Carrier[]>();
-  const tasks = readings.flatMap(([id, reading]) => describeTask(home, here, id, reading, tokens) ?? []);
-  return { tasks, unrecorded: ids ? [] : listUnrecorded(home, readings, bases) };
+  const scan = new Scan(home);
+  const tasks = readings.flatMap(([id, reading]) => describeTask(home, here, id, reading, scan) ?? []);
+  const unreadable = readings.some(([, { kind }]) => kind === 'task') ? scan.table.countUnreadable() : 0;
+  return { tasks, unrecorded: ids ? [] : listUnrecorded(home, readings, bases), unreadable };
 }
 
-function describeTask(
-  home: Home,
-  here: Machine,
-  id: string,
-  reading: Reading,
-  tokens: ReadonlyMap<string, Carrier[]>,
-): TaskStatus | undefined {
+function describeTask(home: Home, here: Machine, id: string, reading: Reading, scan: Scan): TaskStatus | undefined {
   switch (reading.kind) {
     case 'none':
       // It vanished while this was looked at: a teardown finished.
@@ -82,7 +95,7 @@ function describeTask(
   }
   const { record, birth } = reading;
   const root = inspectRoot(home, record, birth, here);
-  const life = describeLife(record, here, tokens);
+  const life = describeLife(record, here, scan);
   const rootReason =
     root.is === 'own' || root.is === 'unborn' ? '' : root.is === 'absent' ? 'its directory is missing' : root.reason;
   return {
@@ -92,6 +105,7 @@ function describeTask(
     rootIs: root.is,
     createdAt: record.created_at,
     command: JSON.parse(record.command) as string,
+    processes: comparePlace(record, here) === 'here' ? listProcesses(record, life.pid, scan) : [],
     reason: [life.reason, life.state === 'leftover' ? '' : rootReason].filter(Boolean).join('; '),
     keys: Object.fromEntries(record.extra),
   };
@@ -100,7 +114,7 @@ function describeTask(
 function describeLife(
   record: TaskRecord,
   here: Machine,
-  tokens: ReadonlyMap<string, Carrier[]>,
+  scan: Scan,
 ): Pick<TaskStatus, 'state' | 'reason' | 'next' | 'pid'> {
   const teardown = `task-teardown ${record.id}`;
   switch (record.state) {
@@ -110,14 +124,14 @@ function describeLife(
     case 'leftover':
       return { state: 'leftover', reason: record.leftover_reason ?? '', next: `put that right, then ${teardown}` };
   }
-  const verdict = judgeTask(record, here, () => tokens);
+  const verdict = judgeTask(record, here, scan.carriers);
   switch (verdict.is) {
     case 'running':
       return { state: 'running', reason: '', next: '', pid: verdict.pid };
     case 'dead':
       return { state: 'finished', reason: '', next: teardown };
     case 'detached':
-      return { state: 'detached', reason: describeVerdict(verdict), next: `end them, then ${teardown}` };
+      return { state: 'detached', reason: describeVerdict(verdict), next: `${teardown} ends them` };
     case 'held':
       return { state: 'held', reason: '', next: teardown };
     case 'unknown':
@@ -127,6 +141,25 @@ function describeLife(
         next: `tear it down there, or task-teardown --forget ${record.id}`,
       };
   }
+}
+
+/** What lives of a task, the recorded process first; `pid` is that one's while it lives. */
+function listProcesses(record: TaskRecord, pid: number | undefined, scan: Scan): TaskProcess[] {
+  const main = pid === undefined ? undefined : scan.table.get(pid);
+  const first = main ? [describeProcess(main, ['recorded'])] : [];
+  const others = scan
+    .judge(record)
+    .filter(({ process, verdict }) => process.pid !== pid && verdict !== 'inner')
+    .map(({ process, evidence, reason }) => ({
+      ...describeProcess(process, evidence),
+      ...(reason === '' ? {} : { spared: reason }),
+    }));
+  return [...first, ...others];
+}
+
+function describeProcess({ pid, name }: ProcessInfo, evidence: readonly Evidence[]): TaskProcess {
+  const memoryKiB = readMemory(pid);
+  return { pid, command: name, evidence, ...(memoryKiB === undefined ? {} : { memoryKiB }) };
 }
 
 /** By name only, and for the eye only: names prove nothing. */
@@ -176,7 +209,7 @@ export function countFinished(home: Home, here: Machine): number {
     if (reading.kind !== 'task') return false;
     return (
       reading.record.state === 'leftover' ||
-      (reading.record.state === 'active' && judgeTask(reading.record, here, () => new Map()).is === 'dead')
+      (reading.record.state === 'active' && judgeTask(reading.record, here, () => []).is === 'dead')
     );
   }).length;
 }

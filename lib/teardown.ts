@@ -1,15 +1,16 @@
 /** The operation behind task-teardown: design section 7, read from top to bottom. */
-import { type EndContext, endProcess, waitForEnd } from './end.ts';
+import { type EndContext, endTask, waitForEnd } from './end.ts';
 import { messageOf, TaskError } from './errors.ts';
 import type { Home } from './home.ts';
 import type { Machine } from './machine.ts';
 import { taskPaths } from './paths.ts';
+import type { ProcessTable } from './process-table.ts';
 import { lineage } from './processes.ts';
+import type { ProcessReport } from './reap-report.ts';
 import type { TaskRecord } from './record.ts';
 import { dropRecord, type Reading, readRecord } from './record-file.ts';
 import type { Removed } from './remove.ts';
-import { planRetirement, type Retired, type RetirePlan, retireTask } from './retire.ts';
-import { scanTokens } from './scan.ts';
+import { planReaping, planRetirement, type Retired, type RetirePlan, retireTask } from './retire.ts';
 import { describeDistrust, withTaskLock } from './task.ts';
 import { describeVerdict, judgeTask } from './verdict.ts';
 
@@ -20,6 +21,10 @@ export interface TeardownOptions {
   readonly waitMs?: number;
   /** End the recorded process: TERM, so many milliseconds of grace, KILL. */
   readonly stopGraceMs?: number;
+  /** What the task left running has so many milliseconds between TERM and KILL. */
+  readonly graceMs?: number;
+  /** End what merely stands in the root, too, where it started after the task and has no terminal. */
+  readonly reapVisitors?: boolean;
   /** Only this launch; a record with another spawn_gen is somebody else's and is left (is: 'nothing'). */
   readonly spawnGen?: string;
 }
@@ -31,6 +36,10 @@ export interface TeardownContext extends EndContext {
   readonly stop: () => boolean;
   /** Called now and then during a removal with what is removed so far. */
   readonly onProgress?: ((removed: Removed) => void) | undefined;
+  /** Gets each process that is ended, spared, or survives; also of a teardown that fails later. */
+  readonly onProcess?: (report: ProcessReport) => void;
+  /** Gets the last look at all processes, for what could not be looked at. */
+  readonly onScan?: (table: ProcessTable) => void;
 }
 
 export type TeardownResult =
@@ -60,19 +69,28 @@ export async function teardownTask(
       );
     }
     assertEnded(context, record);
-    return retireTask(context, record, birth);
+    const { graceMs, reapVisitors } = options;
+    return retireTask({ ...context, graceMs, reapVisitors }, record, birth);
   });
 }
 
 /** What teardownTask would do, from the same decisions; takes no lock and changes nothing. @throws TaskError as it does. */
-export function planTeardown(
+export async function planTeardown(
   context: TeardownContext,
   id: string,
-): { readonly root?: string; readonly plan: RetirePlan | { readonly do: 'nothing' } } {
+  { reapVisitors }: Pick<TeardownOptions, 'reapVisitors'>,
+): Promise<{ readonly root?: string; readonly plan: RetirePlan | { readonly do: 'nothing' } }> {
   const reading = trust(context.home, id, readRecord(context.home, id));
   if (reading.kind !== 'task') return { plan: { do: 'nothing' } };
-  assertEnded(context, reading.record);
-  return { root: reading.record.tasktmp, plan: planRetirement(context, reading.record, reading.birth) };
+  const { record, birth } = reading;
+  assertEnded(context, record);
+  const plan = planRetirement(context, record, birth);
+  const target = await planReaping({ ...context, reapVisitors }, record, plan);
+  if (target) {
+    const { previewReaping } = await import('./reap.ts');
+    previewReaping(context, id, target);
+  }
+  return { root: record.tasktmp, plan };
 }
 
 /** --wait and --stop, without the lock; gives the spawn_gen of what it waited for. */
@@ -82,12 +100,13 @@ async function awaitEnd(context: TeardownContext, id: string, options: TeardownO
   if (reading.kind !== 'task' || hasNoCommand(reading.record)) return undefined;
   if (options.spawnGen !== undefined && options.spawnGen !== reading.record.spawn_gen) return undefined;
   if (judgeTask(asSeenFromInside(reading.record), context.here, noScan).is !== 'running') return undefined;
-  if (options.stopGraceMs !== undefined) await endProcess(reading.record, options.stopGraceMs, context);
+  if (options.stopGraceMs !== undefined) await endTask(reading.record, options.stopGraceMs, context);
   else await waitForEnd(reading.record, options.waitMs ?? 0, context);
   return reading.record.spawn_gen;
 }
 
-const noScan = () => new Map();
+/** For what counts only the recorded process: the others are reaped. */
+const noScan = () => [];
 
 /**
  * A task whose process was given (--pid) and is our own ancestor counts as held: its shell tears it down itself, needs
@@ -113,11 +132,10 @@ function hasNoCommand({ state }: TaskRecord): boolean {
 /** @throws TaskError BUSY unless the task is over. */
 function assertEnded(context: TeardownContext, record: TaskRecord): void {
   if (hasNoCommand(record)) return;
-  const verdict = judgeTask(asSeenFromInside(record), context.here, () => scanTokens());
-  if (verdict.is === 'dead' || verdict.is === 'held') return;
+  const verdict = judgeTask(asSeenFromInside(record), context.here, noScan);
+  if (verdict.is !== 'running' && verdict.is !== 'unknown') return;
   const next = {
     running: 'end it with --stop, or wait for it with --wait',
-    detached: 'end them, then run this again',
     unknown: `tear it down where it belongs, or give it up with --forget`,
   }[verdict.is];
   throw new TaskError('BUSY', `the task ${record.id} is kept: ${describeVerdict(verdict)}; ${next}`);

@@ -2,7 +2,15 @@
 import { comparePlace, type Machine } from './machine.ts';
 import { probeProcess } from './processes.ts';
 import type { TaskRecord } from './record.ts';
-import type { Carrier } from './scan.ts';
+
+/** A living process that keeps a task from being dead. */
+export interface Carrier {
+  readonly pid: number;
+  /** The program's name as the kernel has it, at most 15 bytes. */
+  readonly name: string;
+  /** It belongs to a task that was started inside this one. */
+  readonly inner: boolean;
+}
 
 export type Verdict =
   /** The recorded process lives. */
@@ -15,11 +23,11 @@ export type Verdict =
   /** The evidence cannot be read, or is another machine's. */
   | { readonly is: 'unknown'; readonly reason: string };
 
-/** `scan` is called only when the answer depends on it. */
+/** `find` gives the living processes of the task (scan.ts); it is called only when the answer depends on it. */
 export function judgeTask(
   record: TaskRecord,
   here: Machine,
-  scan: () => ReadonlyMap<string, readonly Carrier[]>,
+  find: (record: TaskRecord) => readonly Carrier[],
 ): Verdict {
   const place = comparePlace(record, here);
   if (place === 'unknown') {
@@ -32,7 +40,7 @@ export function judgeTask(
     if (process === 'unreadable') return { is: 'unknown', reason: `process ${pid} cannot be read` };
     if (process === 'alive') return { is: 'running', pid };
   }
-  const carriers = scan().get(record.token) ?? [];
+  const carriers = find(record);
   if (carriers.length > 0) return { is: 'detached', carriers, held: record.state === 'held' };
   return record.state === 'held' ? { is: 'held' } : { is: 'dead' };
 }

@@ -1,12 +1,14 @@
 /** Ending a recorded process and no other: B02, case B89. */
 import { execa } from 'execa';
 import { describe, expect, test } from 'vitest';
-import { endProcess, waitForEnd } from '../lib/end.ts';
+import { endTask, waitForEnd } from '../lib/end.ts';
+import type { Home } from '../lib/home.ts';
 import { readProcess } from '../lib/processes.ts';
 import type { TaskRecord } from '../lib/record.ts';
 import { isAlive } from './helpers/tasks.ts';
 
-const context = { beat: async () => {} };
+const home: Home = { path: '/nowhere', config: '/nowhere/config', state: '/nowhere/state', uid: 0, tag: '01234567' };
+const context = { home, stop: () => false, beat: async () => {} };
 
 async function withSleep(use: (pid: number, start: string) => Promise<void>): Promise<string | undefined> {
   const child = execa('sleep', ['1000'], { reject: false });
@@ -18,12 +20,20 @@ async function withSleep(use: (pid: number, start: string) => Promise<void>): Pr
 }
 
 const recordOf = (pid: number, pid_start: string) =>
-  ({ id: 'a', pid: String(pid), pid_start }) as unknown as TaskRecord;
+  ({
+    id: 'a',
+    token: 'f'.repeat(32),
+    command: '"sleep"',
+    tty_nr: '0',
+    tmp_ino: '',
+    pid: String(pid),
+    pid_start,
+  }) as unknown as TaskRecord;
 
-describe('endProcess', () => {
+describe('endTask', () => {
   test('TERM for the recorded process', async () => {
     const signal = await withSleep(async (pid, start) => {
-      await endProcess(recordOf(pid, start), 60_000, context);
+      await endTask(recordOf(pid, start), 60_000, context);
       expect(isAlive(pid)).toBe(false);
     });
     expect(signal).toBe('SIGTERM');
@@ -31,7 +41,7 @@ describe('endProcess', () => {
 
   test('B02 nothing at all for a process with the same pid and another start', async () => {
     const signal = await withSleep(async (pid, start) => {
-      await endProcess(recordOf(pid, `${Number(start) + 1}`), 0, context);
+      await endTask(recordOf(pid, `${Number(start) + 1}`), 0, context);
       expect(isAlive(pid)).toBe(true);
     });
     expect(signal).toBe('SIGINT');
@@ -41,7 +51,7 @@ describe('endProcess', () => {
     for (const pid of [process.pid, process.ppid]) {
       const found = readProcess(pid);
       const start = typeof found === 'string' ? '' : found.start;
-      await expect(endProcess(recordOf(pid, start), 0, context)).rejects.toMatchObject({ code: 'BUSY' });
+      await expect(endTask(recordOf(pid, start), 0, context)).rejects.toMatchObject({ code: 'BUSY' });
     }
   });
 });

@@ -17,6 +17,9 @@ describe('parseStat', () => {
           ppid: 17,
           start: '987654',
           tty: '34816',
+          session: 4242,
+          name,
+          kernel: false,
           dead: false,
         });
       }),
@@ -59,10 +62,20 @@ describe('parseStat', () => {
 
 describe('parsePs', () => {
   test('reads what ps prints on macOS', () => {
-    const expected = { pid: 5, ppid: 1, start: '1796044260', tty: '0', dead: false };
+    const expected = {
+      pid: 5,
+      ppid: 1,
+      start: '1796044260',
+      tty: '0',
+      session: 0,
+      name: '?',
+      kernel: false,
+      dead: false,
+    };
     expect(parsePs(5, '    1 S    Mon Nov 30 13:11:00 2026    \n')).toEqual(expected);
     expect(parsePs(5, '    1 Ss+  Mon Nov 30 13:11:00 2026\n')).toEqual(expected);
     expect(parsePs(5, '  812 Z    Tue Dec  1 03:01:09 2026\n')).toMatchObject({ ppid: 812, dead: true });
+    expect(parsePs(5, '    1 S    Mon Nov 30 13:11:00 2026     Google Chrome H\n')?.name).toBe('Google Chrome H');
   });
 
   test('two starts a second apart differ, and the same start is the same', () => {

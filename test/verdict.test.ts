@@ -14,11 +14,11 @@ vi.mock('../lib/processes.ts', async (original) => ({
 
 const HERE: Machine = { host: `${'a'.repeat(32)} node`, boot_id: 'boot', pid_ns: '4026531836' };
 const RECORD = { ...HERE, id: 'a', token: 't', state: 'active', pid: '42', pid_start: '7' } as unknown as TaskRecord;
-const CARRIER = { pid: 43, start: '8', name: 'sleep', inner: false };
+const CARRIER = { pid: 43, name: 'sleep', inner: false };
 
 function judge(changes: Partial<TaskRecord>, gives: typeof probe.gives, carriers = [] as (typeof CARRIER)[]) {
   probe.gives = gives;
-  const scan = vi.fn(() => new Map([['t', carriers]]));
+  const scan = vi.fn(() => carriers);
   return { verdict: judgeTask({ ...RECORD, ...changes }, HERE, scan), scans: scan.mock.calls.length };
 }
 

@@ -5,9 +5,10 @@ import { readMachine } from '../machine.ts';
 import { report } from '../main.ts';
 import { writeText } from '../output.ts';
 import { assertTaskId, locateBase, locateHome } from '../paths.ts';
-import { type Listing, listTasks, type TaskStatus } from '../status.ts';
-import { formatAge, quoteForPeople } from '../text.ts';
+import { type Listing, listTasks, type TaskProcess, type TaskStatus } from '../status.ts';
+import { formatAge, formatBytes, formatCount, quoteForPeople } from '../text.ts';
 import { parseOptions } from './options.ts';
+import { printable } from './processes.ts';
 
 export const HELP = `usage: task-status [options] [<id> ...]
 
@@ -44,7 +45,7 @@ export async function main(args: readonly string[]): Promise<number> {
   const home = findHome(locateHome(values.home, process.env), process.geteuid?.() ?? 0, process.env, false);
   if ('missing' in home) {
     report('task-status', `${home.missing}: nothing to show`);
-    if (values.json) writeText(1, formatJson(undefined, { tasks: [], unrecorded: [] }));
+    if (values.json) writeText(1, formatJson(undefined, { tasks: [], unrecorded: [], unreadable: 0 }));
     return 0;
   }
   const base = locateBase(values.base, process.env).path;
@@ -55,8 +56,8 @@ export async function main(args: readonly string[]): Promise<number> {
 }
 
 /** The documented object (docs/json.md). */
-function formatJson(home: string | undefined, { tasks, unrecorded }: Listing): string {
-  return `${JSON.stringify({ version: 1, home: home ?? null, tasks, unrecorded }, null, 2)}\n`;
+function formatJson(home: string | undefined, { tasks, unrecorded, unreadable }: Listing): string {
+  return `${JSON.stringify({ version: 1, home: home ?? null, tasks, unrecorded, unreadable }, null, 2)}\n`;
 }
 
 function formatTable({ tasks, unrecorded }: Listing, now: number): string {
@@ -68,12 +69,33 @@ function formatTable({ tasks, unrecorded }: Listing, now: number): string {
       .join('  ')
       .trimEnd();
     const task = tasks[index - 1];
-    return [line, ...(task?.reason ? [`    ${task.reason}`] : []), ...(task?.next ? [`    next: ${task.next}`] : [])];
+    const processes = formatProcesses(task?.processes ?? []);
+    return [
+      line,
+      ...processes,
+      ...(task?.reason ? [`    ${task.reason}`] : []),
+      ...(task?.next ? [`    next: ${task.next}`] : []),
+    ];
   });
   const strays = unrecorded.map((path) => `    rm -rf -- ${quoteForPeople(path)}\n`);
   const stray =
     strays.length > 0 ? `\nWithout a record, and never removed by us; if nothing needs them:\n${strays.join('')}` : '';
   return `${tasks.length > 0 ? lines.join('\n') : 'no tasks'}\n${stray}`;
+}
+
+/** "2 processes, 12.5 MiB: 12 (node) 12.0 MiB, 13 (sleep) 0.5 MiB"; at most five are named. */
+function formatProcesses(processes: readonly TaskProcess[]): string[] {
+  if (processes.length === 0) return [];
+  const memory = (kib: number | undefined) => (kib === undefined ? '' : ` ${formatBytes(kib * 1024)}`);
+  const total = processes.reduce((sum, { memoryKiB = 0 }) => sum + memoryKiB, 0);
+  const named = processes
+    .slice(0, 5)
+    .map(
+      ({ pid, command, memoryKiB, spared }) =>
+        `${pid} (${printable(command)}${spared ? '; spared' : ''})${memory(memoryKiB)}`,
+    );
+  const more = processes.length > named.length ? ` and ${processes.length - named.length} more` : '';
+  return [`    ${formatCount(processes.length, 'process', 'processes')},${memory(total)}: ${named.join(', ')}${more}`];
 }
 
 function formatRow({ id, state, createdAt, pid, root }: TaskStatus, now: number): string[] {

@@ -8,6 +8,7 @@ import { readMachine } from '../machine.ts';
 import { describeError, report, statusOf } from '../main.ts';
 import { isTerminal, writeText } from '../output.ts';
 import { assertTaskId, locateHome } from '../paths.ts';
+import { GRACE, type ProcessReport } from '../reap-report.ts';
 import { SIGNALS } from '../signals.ts';
 import {
   forgetTask,
@@ -20,16 +21,19 @@ import {
 import { formatBytes, formatCount } from '../text.ts';
 import { nextTurn } from '../turn.ts';
 import { lockWait, parseDuration, parseOptions } from './options.ts';
+import { formatProcesses, SeenProcesses } from './processes.ts';
 import { Progress } from './progress.ts';
 
 export const HELP = `usage: task-teardown [options] <id> ...
 
-Ends the life of a task: removes exactly the directory that its record names,
-once that is proven to be its own, and then the record. A task that still runs,
-or of which processes still live, is kept.
+Ends the life of a task: ends what it left running, removes exactly the
+directory that its record names, once that is proven to be its own, and then the
+record. A task whose command still runs is kept.
 
-  --stop            end the task's command first: TERM, then KILL
+  --stop            end the task's command and its descendants first
   --grace-period TIME  between TERM and KILL (default 10s)
+  --reap-visitors   also end what merely stands in the directory, without a
+                    terminal, and started after the task
   --wait            wait for the command's end first
   --timeout TIME    wait no longer than this (default: no limit)
   --strict          a directory that had to be kept is a failure (69 or 77)
@@ -49,6 +53,7 @@ const OPTIONS = {
   home: { type: 'string' },
   stop: { type: 'boolean' },
   'grace-period': { type: 'string' },
+  'reap-visitors': { type: 'boolean' },
   wait: { type: 'boolean' },
   timeout: { type: 'string' },
   strict: { type: 'boolean' },
@@ -62,9 +67,6 @@ const OPTIONS = {
 
 type Values = ReturnType<typeof parseOptions<typeof OPTIONS>>['values'];
 
-/** How long the command has between TERM and KILL unless told, in milliseconds. */
-const GRACE = 10_000;
-
 /** One task's line and one object of --json; its fields are documented in docs/json.md. */
 interface Report {
   readonly id: string;
@@ -75,6 +77,7 @@ interface Report {
   readonly entries?: number;
   readonly bytes?: number;
   readonly kept?: readonly { readonly path: string; readonly reason: string }[];
+  readonly processes?: readonly ProcessReport[];
 }
 
 /** Gives the exit status; human text goes to standard error. */
@@ -103,14 +106,18 @@ export async function main(args: readonly string[]): Promise<number> {
     stop: () => signals.caught !== undefined,
     beat: signals.beat,
   };
+  const seen = new SeenProcesses();
   const reports: Report[] = [];
   for (const id of ids) {
     if (context.stop()) break;
+    const processes: ProcessReport[] = [];
     const progress = isTerminal(2) ? new Progress(id) : undefined;
-    reports.push(await handle({ ...context, onProgress: progress?.show }, id, values, options));
+    const watched = { ...context, ...seen.watch(processes, values.json ?? false), onProgress: progress?.show };
+    const result = await handle(watched, id, values, options);
     progress?.end();
+    reports.push(processes.length > 0 ? { ...result, processes } : result);
   }
-  const status = finish(values, reports);
+  const status = finish(values, reports, seen);
   signals.raise();
   return status;
 }
@@ -120,9 +127,7 @@ function assertUsage(values: Values, ids: readonly string[]): void {
   ids.forEach(assertTaskId);
   if (values.stop && values.wait) throw new TaskError('USAGE', '--stop and --wait contradict each other: give one');
   if (values.timeout !== undefined && !values.wait) throw new TaskError('USAGE', '--timeout goes with --wait');
-  if (values['grace-period'] !== undefined && !values.stop)
-    throw new TaskError('USAGE', '--grace-period goes with --stop');
-  if (values.forget && (values.stop || values.wait || values['dry-run']))
+  if (values.forget && (values.stop || values.wait || values['dry-run'] || values['reap-visitors']))
     throw new TaskError('USAGE', '--forget goes alone');
   if (values['dry-run'] && (values.stop || values.wait))
     throw new TaskError('USAGE', '--dry-run does not go with --stop or --wait');
@@ -130,19 +135,22 @@ function assertUsage(values: Values, ids: readonly string[]): void {
 
 function readOptions(values: Values): TeardownOptions {
   const { timeout, 'grace-period': grace } = values;
+  const graceMs = grace === undefined ? GRACE : parseDuration('grace-period', grace);
   return {
     lockWaitMs: lockWait(values['lock-wait']),
     ...(values.wait
       ? { waitMs: timeout === undefined ? Number.POSITIVE_INFINITY : parseDuration('timeout', timeout) }
       : {}),
-    ...(values.stop ? { stopGraceMs: grace === undefined ? GRACE : parseDuration('grace-period', grace) } : {}),
+    ...(values.stop ? { stopGraceMs: graceMs } : {}),
+    graceMs,
+    reapVisitors: values['reap-visitors'] ?? false,
   };
 }
 
 async function handle(context: TeardownContext, id: string, values: Values, options: TeardownOptions): Promise<Report> {
   try {
     if (values.forget) return reportForgotten(id, await forgetTask(context, id, options.lockWaitMs));
-    if (values['dry-run']) return reportPlan(id, planTeardown(context, id));
+    if (values['dry-run']) return reportPlan(id, await planTeardown(context, id, options));
     return reportResult(id, await teardownTask(context, id, options), values.strict ?? false);
   } catch (error) {
     const outcome = error instanceof TaskError ? 'kept' : 'failed';
@@ -156,7 +164,7 @@ function reportForgotten(id: string, { is, untracked }: { is: string; untracked:
   return { id, outcome: is, status: 0, message };
 }
 
-function reportPlan(id: string, { root, plan }: ReturnType<typeof planTeardown>): Report {
+function reportPlan(id: string, { root, plan }: Awaited<ReturnType<typeof planTeardown>>): Report {
   const outcome = 'planned';
   switch (plan.do) {
     case 'nothing':
@@ -216,10 +224,14 @@ function reportResult(id: string, result: TeardownResult, strict: boolean): Repo
 }
 
 /** Prints all reports and gives the status of all. */
-function finish(values: Values, reports: readonly Report[]): number {
+function finish(values: Values, reports: readonly Report[], seen: SeenProcesses = new SeenProcesses()): number {
   const status = worstStatus(reports.map((report) => report.status));
-  for (const { id, message } of reports) report('task-teardown', `${id}: ${message}`);
-  if (values.json) writeText(1, `${JSON.stringify({ version: 1, status, tasks: reports }, null, 2)}\n`);
+  for (const { id, message, processes = [] } of reports) {
+    for (const line of [...formatProcesses(processes), message]) report('task-teardown', `${id}: ${line}`);
+  }
+  for (const gap of seen.gaps) report('task-teardown', gap);
+  if (values.json)
+    writeText(1, `${JSON.stringify({ version: 1, status, tasks: reports, unreadable: seen.unreadable }, null, 2)}\n`);
   return status;
 }
 

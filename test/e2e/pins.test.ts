@@ -105,7 +105,10 @@ describe('a task inside a task', () => {
     );
     await until('b is sleep', () => readFileSync(`/proc/${pid}/comm`, 'utf8') === 'sleep\n');
     const kept = await sandbox.teardown(['a']);
-    expect([kept.status, kept.stderr]).toEqual([75, expect.stringContaining(`${pid} (sleep, of a task inside it)`)]);
+    expect([kept.status, kept.stderr]).toEqual([
+      75,
+      expect.stringMatching(`started inside it runs: .*${pid} \\(sleep\\)`),
+    ]);
     expect((await sandbox.spawn(['a', '--', 'true'])).status).toBe(125);
     expect((await sandbox.teardown(['--stop', 'b'])).status).toBe(0);
     expect((await sandbox.teardown(['a'])).status).toBe(0);

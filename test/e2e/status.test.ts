@@ -35,7 +35,7 @@ describe('what it shows', () => {
     const shown = tasks.map(({ id, state, reason, next }) => [id, state, reason, next]);
     expect(shown).toEqual([
       ['a-running', 'running', '', ''],
-      ['b-detached', 'detached', expect.stringMatching(/\d+ \(sleep\)/), 'end them, then task-teardown b-detached'],
+      ['b-detached', 'detached', expect.stringMatching(/\d+ \(sleep\)/), 'task-teardown b-detached ends them'],
       ['c-held', 'held', '', 'task-teardown c-held'],
       ['d-finished', 'finished', '', 'task-teardown d-finished'],
       [
@@ -169,7 +169,7 @@ describe('it reads and nothing else', () => {
       stderr: expect.stringContaining('nothing to show'),
     });
     const { stdout } = await sandbox.run('task-status', ['--json'], { env });
-    expect(JSON.parse(stdout)).toEqual({ version: 1, home: null, tasks: [], unrecorded: [] });
+    expect(JSON.parse(stdout)).toEqual({ version: 1, home: null, tasks: [], unrecorded: [], unreadable: 0 });
     expect((await sandbox.run('task-status', ['--home', none])).status).toBe(78);
     expect((await sandbox.run('task-status', ['--bad'])).status).toBe(64);
     expect(existsSync(none)).toBe(false);
