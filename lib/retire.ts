@@ -10,6 +10,7 @@ import type { Identity } from './identity.ts';
 import type { KeptEntry } from './kept.ts';
 import { comparePlace, type Machine } from './machine.ts';
 import { listMountsBelow } from './mounts.ts';
+import { describeTarget, reapTask } from './reap.ts';
 import type { ReapContext } from './reap-report.ts';
 import type { TaskRecord } from './record.ts';
 import { type Birth, dropRecord, publishRecord, renameToRemoving } from './record-file.ts';
@@ -97,19 +98,17 @@ function planRemoval(root: string, identity: Identity): RetirePlan {
  * What of the task may be ended. The root counts only where it is proven, or gone from its proven place (B14); visitors
  * are looked for only in one that is to be removed. Undefined after a restart: nothing of then lives.
  */
-export async function planReaping({ here, reapVisitors }: RetireContext, record: TaskRecord, plan: RetirePlan) {
+export function planReaping({ here, reapVisitors }: RetireContext, record: TaskRecord, plan: RetirePlan) {
   if (comparePlace(record, here) === 'past') return undefined;
-  const { describeTarget } = await import('./reap.ts');
   const target = describeTarget(record);
   const visitors = plan.do === 'remove' ? (reapVisitors ? ('end' as const) : ('name' as const)) : undefined;
-  return plan.do === 'keep' ? { ...target, root: undefined } : { ...target, visitors };
+  return plan.do === 'keep' && !plan.own ? { ...target, root: undefined } : { ...target, visitors };
 }
 
 /** Step 4: says whether anything was ended. @throws TaskError BUSY for a task inside it, SURVIVED */
-async function reap(context: RetireContext, record: TaskRecord, plan: RetirePlan): Promise<boolean> {
-  const target = await planReaping(context, record, plan);
-  if (!target) return false;
-  const { reapTask } = await import('./reap.ts');
+function reap(context: RetireContext, record: TaskRecord, plan: RetirePlan): Promise<boolean> {
+  const target = planReaping(context, record, plan);
+  if (!target) return Promise.resolve(false);
   return reapTask(context, record.id, target);
 }
 

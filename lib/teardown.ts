@@ -6,6 +6,7 @@ import type { Machine } from './machine.ts';
 import { taskPaths } from './paths.ts';
 import type { ProcessTable } from './process-table.ts';
 import { lineage } from './processes.ts';
+import { previewReaping } from './reap.ts';
 import type { ProcessReport } from './reap-report.ts';
 import type { TaskRecord } from './record.ts';
 import { dropRecord, type Reading, readRecord } from './record-file.ts';
@@ -75,19 +76,18 @@ export async function teardownTask(
 }
 
 /** What teardownTask would do, from the same decisions; takes no lock and changes nothing. @throws TaskError as it does. */
-export async function planTeardown(
+export function planTeardown(
   context: TeardownContext,
   id: string,
   { reapVisitors }: Pick<TeardownOptions, 'reapVisitors'>,
-): Promise<{ readonly root?: string; readonly plan: RetirePlan | { readonly do: 'nothing' } }> {
+): { readonly root?: string; readonly plan: RetirePlan | { readonly do: 'nothing' } } {
   const reading = trust(context.home, id, readRecord(context.home, id));
   if (reading.kind !== 'task') return { plan: { do: 'nothing' } };
   const { record, birth } = reading;
   assertEnded(context, record);
   const plan = planRetirement(context, record, birth);
-  const target = await planReaping({ ...context, reapVisitors }, record, plan);
+  const target = planReaping({ ...context, reapVisitors }, record, plan);
   if (target) {
-    const { previewReaping } = await import('./reap.ts');
     previewReaping(context, id, target);
   }
   return { root: record.tasktmp, plan };

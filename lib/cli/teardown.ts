@@ -150,7 +150,7 @@ function readOptions(values: Values): TeardownOptions {
 async function handle(context: TeardownContext, id: string, values: Values, options: TeardownOptions): Promise<Report> {
   try {
     if (values.forget) return reportForgotten(id, await forgetTask(context, id, options.lockWaitMs));
-    if (values['dry-run']) return reportPlan(id, await planTeardown(context, id, options));
+    if (values['dry-run']) return reportPlan(id, planTeardown(context, id, options));
     return reportResult(id, await teardownTask(context, id, options), values.strict ?? false);
   } catch (error) {
     const outcome = error instanceof TaskError ? 'kept' : 'failed';
@@ -164,7 +164,7 @@ function reportForgotten(id: string, { is, untracked }: { is: string; untracked:
   return { id, outcome: is, status: 0, message };
 }
 
-function reportPlan(id: string, { root, plan }: Awaited<ReturnType<typeof planTeardown>>): Report {
+function reportPlan(id: string, { root, plan }: ReturnType<typeof planTeardown>): Report {
   const outcome = 'planned';
   switch (plan.do) {
     case 'nothing':
