@@ -2,8 +2,8 @@
  * What the caller gave to the shim, byte for byte, in latin1 text: Node decodes arguments and environment lossily, the
  * kernel keeps them in /proc. On macOS Node's own strings are all there is (docs/limits.md).
  */
-import { constants } from 'node:os';
 import { readFileSync } from './fs.ts';
+import { SIGNALS } from './signals.ts';
 
 /** The last `count` arguments of this process. */
 export function rawArguments(count: number): string[] {
@@ -26,12 +26,14 @@ export function rawEnvironments(shell: number): RawEnvironments | undefined {
   return given && passed ? { given, passed } : undefined;
 }
 
-/** The signals that the caller ignores, read from the shell; none where that cannot be read. */
+/** Their numbers, which POSIX fixes. */
+const NUMBERS = { SIGINT: 2, SIGTERM: 15, SIGHUP: 1, SIGQUIT: 3 } as const;
+
+/** Which of the signals that we listen for the caller ignores, read from the shell; none where that cannot be read. */
 export function ignoredSignals(shell: number): Set<string> {
   const mask = /^SigIgn:\s*([0-9a-f]+)$/m.exec(readText(`/proc/${shell}/status`) ?? '')?.[1] ?? '0';
   const bits = BigInt(`0x${mask}`);
-  const names = Object.entries(constants.signals).filter(([, number]) => (bits >> BigInt(number - 1)) & 1n);
-  return new Set(names.map(([name]) => name));
+  return new Set(SIGNALS.filter((name) => (bits >> BigInt(NUMBERS[name] - 1)) & 1n));
 }
 
 /** A variable of this process in latin1 text. */

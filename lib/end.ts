@@ -1,10 +1,13 @@
 /** Waiting for a task's recorded process, and ending it. No lock is held here; its identity is proved before each signal. */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { TaskError } from './errors.ts';
+import { readProcessTable } from './process-table.ts';
 import { lineage, probeProcess } from './processes.ts';
+import { assertNoInner, describeSelf, describeTarget, endAll } from './reap.ts';
 import type { ReapContext } from './reap-report.ts';
+import { judgeProcesses } from './reap-rules.ts';
 import type { Judgement } from './reap-target.ts';
 import type { TaskRecord } from './record.ts';
+import { sleep } from './turn.ts';
 
 /** How often a process is looked at, in milliseconds. */
 const INTERVAL = 20;
@@ -37,9 +40,6 @@ export async function endTask(record: TaskRecord, graceMs: number, context: EndC
       `the task ${record.id} is what this command runs in: it is not ended from inside; leave "task-teardown --wait ${record.id}" in the background`,
     );
   }
-  const { describeSelf, describeTarget, assertNoInner, endAll } = await import('./reap.ts');
-  const { judgeProcesses } = await import('./reap-rules.ts');
-  const { readProcessTable } = await import('./process-table.ts');
   const table = readProcessTable();
   const main = table.get(pid);
   if (main?.dead !== false || main.start !== record.pid_start) return;

@@ -1,5 +1,5 @@
 /** Errors: one kind, with a code from a closed set, and what the operating system's say. */
-import { constants } from 'node:os';
+import { lazyRequire } from './lazy.ts';
 
 /**
  * The one error of this project: why an operation stopped, from a closed set.
@@ -35,6 +35,11 @@ export class TaskError extends Error {
     super(message, options);
     this.code = code;
   }
+
+  /** What is loaded lazily is bundled with a class of its own: they are one by name. */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return value instanceof Error && value.name === 'TaskError';
+  }
 }
 
 /** The errno name of a thrown value ("ENOENT"), or undefined. */
@@ -46,7 +51,9 @@ export function errnoOf(error: unknown): string | undefined {
 
 /** Node has no name for this one: its text is "Unknown system error -122". */
 function isOverQuota(error: unknown): boolean {
-  return error instanceof Error && (error as NodeJS.ErrnoException).errno === -constants.errno.EDQUOT;
+  if (!(error instanceof Error) || !error.message.startsWith('Unknown system error')) return false;
+  const { constants } = lazyRequire('node:os') as typeof import('node:os');
+  return (error as NodeJS.ErrnoException).errno === -constants.errno.EDQUOT;
 }
 
 /** What a thrown value says, in one line. */

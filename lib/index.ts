@@ -1,5 +1,6 @@
 /** The library's public exports, nothing else. No process is ended and no environment is read at import. */
 export { type ErrorCode, TaskError } from './errors.ts';
+export type { KeptEntry } from './kept.ts';
 export {
   type LibraryOptions,
   listTasks,
@@ -13,7 +14,7 @@ export {
   teardownTask,
 } from './library.ts';
 export type { ProcessReport } from './reap-report.ts';
-export type { KeptEntry } from './remove.ts';
+export type { Removed } from './remove.ts';
 export type { RunResult } from './run.ts';
 export type { Listing, TaskProcess, TaskStatus } from './status.ts';
 export type { TeardownResult } from './teardown.ts';

@@ -3,7 +3,6 @@
  * prints, or reads the environment but the one that is handed in.
  */
 import { join } from 'node:path';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { taskEnvironment } from './environment.ts';
 import { TaskError } from './errors.ts';
 import { findHome, type Home } from './home.ts';
@@ -15,11 +14,13 @@ import { requireProcess } from './processes.ts';
 import { randomHex } from './random.ts';
 import type { ProcessReport } from './reap-report.ts';
 import { parseSetting } from './record.ts';
+import type { Removed } from './remove.ts';
 import { type RunResult, runTask } from './run.ts';
 import { prepareTask as prepare } from './spawn.ts';
 import { type Listing, listTasks as list } from './status.ts';
 import { type TeardownOptions, type TeardownResult, teardownTask as teardown } from './teardown.ts';
 import { AbortTrap } from './trap.ts';
+import { nextTurn } from './turn.ts';
 
 export interface LibraryOptions {
   /** The home; else what `env` says, as for the commands. */
@@ -126,6 +127,8 @@ export interface TeardownSettings extends LibraryOptions, Partial<TeardownOption
   readonly onProcess?: (report: ProcessReport) => unknown;
   /** Stops the teardown between two steps or two entries of the tree; running it again finishes. */
   readonly signal?: AbortSignal;
+  /** Called now and then during a removal with what is removed so far. */
+  readonly onProgress?: (removed: Removed) => void;
 }
 
 /**
@@ -155,7 +158,8 @@ export async function teardownTask(id: string, settings: TeardownSettings = {}):
     processes.push(report);
     settings.onProcess?.(report);
   };
-  const result = await teardown({ home, here: readMachine(), stop, beat, onProcess }, id, options);
+  const { onProgress } = settings;
+  const result = await teardown({ home, here: readMachine(), stop, beat, onProgress, onProcess }, id, options);
   return { ...result, processes };
 }
 

@@ -3,11 +3,11 @@
  * (design section 5). Everything that changes a task holds it.
  */
 import { dirname } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { statfsText } from './durable.ts';
 import { errnoOf, messageOf, TaskError, unlessMissing } from './errors.ts';
 import { closeSync, constants, fchmodSync, fstatSync, lstatSync, openSync, unlinkSync } from './fs.ts';
 import { lazyRequire } from './lazy.ts';
+import { sleep } from './turn.ts';
 
 export interface TaskLock {
   /** Lets go. With `unlink` the lock file goes too: only its holder may do that. */

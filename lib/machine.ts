@@ -1,6 +1,6 @@
 /** Which machine, boot and pid namespace this is: what a recorded pid means only together with. */
-import { hostname } from 'node:os';
 import { readFileSync, readlinkSync } from './fs.ts';
+import { lazyRequire } from './lazy.ts';
 import { runTool } from './tool.ts';
 
 export interface Machine {
@@ -23,13 +23,15 @@ export function readMachine(): Machine {
       return '-';
     }
   };
-  const host = `${text(() => readFileSync('/etc/machine-id', 'latin1'))} ${text(() => hostname())}`;
+  const machine = text(() => readFileSync('/etc/machine-id', 'latin1'));
   if (process.platform === 'darwin') {
+    const { hostname } = lazyRequire('node:os') as typeof import('node:os');
     const session = () => runTool('/usr/sbin/sysctl', ['-n', 'kern.bootsessionuuid']);
-    return { host, boot_id: text(session), pid_ns: '-' };
+    return { host: `${machine} ${text(hostname)}`, boot_id: text(session), pid_ns: '-' };
   }
   return {
-    host,
+    // What uname(2) gives: the node name of this UTS namespace.
+    host: `${machine} ${text(() => readFileSync('/proc/sys/kernel/hostname', 'latin1'))}`,
     boot_id: text(() => readFileSync('/proc/sys/kernel/random/boot_id', 'latin1')),
     pid_ns: text(() => /\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0] ?? '-'),
   };

@@ -4,10 +4,10 @@
  */
 import { basename } from 'node:path';
 import { closeSync, openSync, readdirSync, readSync, statSync } from './fs.ts';
+import { isIdentity } from './identity.ts';
 import { namesIn, readLink, readText } from './proc-read.ts';
 import type { HeldRoot, Location, ProcessTable, Tokens } from './process-table.ts';
 import { type ProcessInfo, parseStat } from './processes.ts';
-import { isIdentity } from './root.ts';
 
 /** More than /proc/PID/stat ever has, in bytes. */
 const MOST_STAT = 4096;

@@ -5,10 +5,11 @@
  * Pids are reused, so of a process that matters the start time is read before its evidence: whoever proves that start
  * again before a signal (processes.ts) has proved that the evidence was this process's own (case B89).
  */
+
+import type { Identity } from './identity.ts';
 import { ProcTable } from './proc-table.ts';
 import type { ProcessInfo } from './processes.ts';
 import { PsTable } from './ps-table.ts';
-import type { Identity } from './root.ts';
 
 /** The task tokens in an environment. */
 export interface Tokens {

@@ -3,7 +3,6 @@
  * scans in a row find nothing. Identity is proved again right before each signal (processes.ts). What survives is an
  * error, and then nothing of the task may be removed (B05).
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { TaskError } from './errors.ts';
 import type { Home } from './home.ts';
 import { type ProcessTable, readProcessTable } from './process-table.ts';
@@ -14,6 +13,7 @@ import type { Judgement, ReapTarget, Self } from './reap-target.ts';
 import { lineOf } from './reap-ties.ts';
 import { isBorn, type TaskRecord } from './record.ts';
 import { readReapSpare } from './shared-servers.ts';
+import { sleep } from './turn.ts';
 
 /** How long one may take to disappear after SIGKILL, in milliseconds. */
 const AFTER_KILL = 5000;

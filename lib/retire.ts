@@ -6,19 +6,24 @@ import { syncBase } from './durable.ts';
 import { messageOf, TaskError, unlessMissing } from './errors.ts';
 import { lstatSync } from './fs.ts';
 import type { Home } from './home.ts';
+import type { Identity } from './identity.ts';
+import type { KeptEntry } from './kept.ts';
 import { comparePlace, type Machine } from './machine.ts';
 import { listMountsBelow } from './mounts.ts';
+import { describeTarget, reapTask } from './reap.ts';
 import type { ReapContext } from './reap-report.ts';
 import type { TaskRecord } from './record.ts';
 import { type Birth, dropRecord, publishRecord, renameToRemoving } from './record-file.ts';
-import { type KeptEntry, type Removal, removeTree } from './remove.ts';
-import { discardUnborn, type Identity, inspectRoot, type RootFinding } from './root.ts';
+import { type Removal, type Removed, removeTree } from './remove.ts';
+import { discardUnborn, inspectRoot, type RootFinding } from './root.ts';
 
 export interface RetireContext extends ReapContext {
   readonly home: Home;
   readonly here: Machine;
   /** Asked between entries of the tree; true stops the removal where it is. */
   readonly stop: () => boolean;
+  /** Called now and then during a removal with what is removed so far. */
+  readonly onProgress?: ((removed: Removed) => void) | undefined;
   /** The caller puts another record in the place of this one: keys of others in it are never off the disk. */
   readonly keepRecord?: boolean;
   /** --reap-visitors: what merely stands in the root is ended too. */
@@ -93,19 +98,17 @@ function planRemoval(root: string, identity: Identity): RetirePlan {
  * What of the task may be ended. The root counts only where it is proven, or gone from its proven place (B14); visitors
  * are looked for only in one that is to be removed. Undefined after a restart: nothing of then lives.
  */
-export async function planReaping({ here, reapVisitors }: RetireContext, record: TaskRecord, plan: RetirePlan) {
+export function planReaping({ here, reapVisitors }: RetireContext, record: TaskRecord, plan: RetirePlan) {
   if (comparePlace(record, here) === 'past') return undefined;
-  const { describeTarget } = await import('./reap.ts');
   const target = describeTarget(record);
   const visitors = plan.do === 'remove' ? (reapVisitors ? ('end' as const) : ('name' as const)) : undefined;
-  return plan.do === 'keep' ? { ...target, root: undefined } : { ...target, visitors };
+  return plan.do === 'keep' && !plan.own ? { ...target, root: undefined } : { ...target, visitors };
 }
 
 /** Step 4: says whether anything was ended. @throws TaskError BUSY for a task inside it, SURVIVED */
-async function reap(context: RetireContext, record: TaskRecord, plan: RetirePlan): Promise<boolean> {
-  const target = await planReaping(context, record, plan);
-  if (!target) return false;
-  const { reapTask } = await import('./reap.ts');
+function reap(context: RetireContext, record: TaskRecord, plan: RetirePlan): Promise<boolean> {
+  const target = planReaping(context, record, plan);
+  if (!target) return Promise.resolve(false);
   return reapTask(context, record.id, target);
 }
 
@@ -142,11 +145,12 @@ export async function retireTask(context: RetireContext, record: TaskRecord, bir
 
 async function removeRoot(context: RetireContext, record: TaskRecord, identity: Identity): Promise<Retired> {
   const root = record.tasktmp;
+  const { stop, onProgress } = context;
   let removal: Removal | undefined;
   let failure = '';
   let own = true;
   try {
-    removal = await removeTree(root, identity, { uid: context.home.uid, stop: context.stop });
+    removal = await removeTree(root, identity, { uid: context.home.uid, stop, onProgress });
   } catch (error) {
     failure = messageOf(error);
     own = !(error instanceof TaskError && error.code === 'NOT_OURS');

@@ -35,7 +35,8 @@ const rotate = (word: number, bits: number) => (word >>> bits) | (word << (32 - 
 function compress(state: number[], block: number[], constants: readonly number[]): void {
   const words = [...block];
   for (let i = 16; i < 64; i++) {
-    const [a, b] = [words[i - 15] as number, words[i - 2] as number];
+    const a = words[i - 15] as number;
+    const b = words[i - 2] as number;
     const low = rotate(a, 7) ^ rotate(a, 18) ^ (a >>> 3);
     const high = rotate(b, 17) ^ rotate(b, 19) ^ (b >>> 10);
     words.push(((words[i - 16] as number) + low + (words[i - 7] as number) + high) | 0);
@@ -45,7 +46,15 @@ function compress(state: number[], block: number[], constants: readonly number[]
     const mixed = rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25);
     const one = (h + mixed + ((e & f) ^ (~e & g)) + (constants[i] as number) + (words[i] as number)) | 0;
     const two = ((rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) ^ (a & c) ^ (b & c))) | 0;
-    [h, g, f, e, d, c, b, a] = [g, f, e, (d + one) | 0, c, b, a, (one + two) | 0];
+    // Not by destructuring: this code runs once and cold, where that costs four times as much.
+    h = g;
+    g = f;
+    f = e;
+    e = (d + one) | 0;
+    d = c;
+    c = b;
+    b = a;
+    a = (one + two) | 0;
   }
   [a, b, c, d, e, f, g, h].forEach((word, i) => {
     state[i] = ((state[i] as number) + word) | 0;

@@ -1,6 +1,7 @@
 /**
  * The operation behind task-spawn up to the moment when the shell becomes the command: design section 6, steps 2 to 5.
  * What it finds on record decides (the state table); what it makes is written down first and taken back when it aborts.
+ * What a new id does not need is loaded when it is: each launch pays for the parsing of what it loads.
  */
 import { openBase } from './base.ts';
 import { messageOf, TaskError } from './errors.ts';
@@ -11,11 +12,9 @@ import type { LockWait } from './lock.ts';
 import { readNarrowPins } from './narrow-pins.ts';
 import { clashingKey, type Entry, type TaskRecord } from './record.ts';
 import { type Birth, publishRecord, readRecord } from './record-file.ts';
-import { retireTask } from './retire.ts';
-import { startAgain, startFresh, withdrawRecord } from './start.ts';
+import { startFresh, withdrawRecord } from './start-fresh.ts';
 import { describeDistrust, withTaskLock } from './task.ts';
 import type { AbortTrap } from './trap.ts';
-import { describeVerdict, judgeTask } from './verdict.ts';
 
 export interface Prepared {
   readonly home: Home;
@@ -48,7 +47,7 @@ export async function prepareTask(context: SpawnContext, request: SpawnRequest):
       const record =
         start.kind === 'fresh'
           ? await startFresh(context, home, request, launch, start.extra)
-          : await startAgain(context, home, request, launch, start);
+          : await (await import('./start-again.ts')).startAgain(context, home, request, launch, start);
       await trap.beat();
       publishRecord(home, record);
       trap.disarm();
@@ -107,7 +106,7 @@ async function decideStart(context: SpawnContext, home: Home, { id }: SpawnReque
         `the task ${id} is a leftover (${record.leftover_reason ?? 'its record does not say why'}): put that right and run task-teardown ${id}`,
       );
   }
-  const { Scan } = await import('./scan.ts');
+  const [{ describeVerdict, judgeTask }, { Scan }] = await Promise.all([import('./verdict.ts'), import('./scan.ts')]);
   const verdict = judgeTask(record, context.here, new Scan(home).carriers);
   if (verdict.is !== 'dead') {
     throw new TaskError(
@@ -126,6 +125,7 @@ async function finishRetiring(
   birth: Birth,
   keepRecord: boolean,
 ): Promise<void> {
+  const { retireTask } = await import('./retire.ts');
   const retired = await retireTask({ home, here, stop: () => trap.signalled, keepRecord }, record, birth);
   if (retired.is !== 'leftover') return;
   throw new TaskError(

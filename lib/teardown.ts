@@ -6,9 +6,11 @@ import type { Machine } from './machine.ts';
 import { taskPaths } from './paths.ts';
 import type { ProcessTable } from './process-table.ts';
 import { lineage } from './processes.ts';
+import { previewReaping } from './reap.ts';
 import type { ProcessReport } from './reap-report.ts';
 import type { TaskRecord } from './record.ts';
 import { dropRecord, type Reading, readRecord } from './record-file.ts';
+import type { Removed } from './remove.ts';
 import { planReaping, planRetirement, type Retired, type RetirePlan, retireTask } from './retire.ts';
 import { describeDistrust, withTaskLock } from './task.ts';
 import { describeVerdict, judgeTask } from './verdict.ts';
@@ -33,6 +35,8 @@ export interface TeardownContext extends EndContext {
   readonly here: Machine;
   /** Asked between entries of a tree; true stops the removal where it is. */
   readonly stop: () => boolean;
+  /** Called now and then during a removal with what is removed so far. */
+  readonly onProgress?: ((removed: Removed) => void) | undefined;
   /** Gets each process that is ended, spared, or survives; also of a teardown that fails later. */
   readonly onProcess?: (report: ProcessReport) => void;
   /** Gets the last look at all processes, for what could not be looked at. */
@@ -72,19 +76,18 @@ export async function teardownTask(
 }
 
 /** What teardownTask would do, from the same decisions; takes no lock and changes nothing. @throws TaskError as it does. */
-export async function planTeardown(
+export function planTeardown(
   context: TeardownContext,
   id: string,
   { reapVisitors }: Pick<TeardownOptions, 'reapVisitors'>,
-): Promise<{ readonly root?: string; readonly plan: RetirePlan | { readonly do: 'nothing' } }> {
+): { readonly root?: string; readonly plan: RetirePlan | { readonly do: 'nothing' } } {
   const reading = trust(context.home, id, readRecord(context.home, id));
   if (reading.kind !== 'task') return { plan: { do: 'nothing' } };
   const { record, birth } = reading;
   assertEnded(context, record);
   const plan = planRetirement(context, record, birth);
-  const target = await planReaping({ ...context, reapVisitors }, record, plan);
+  const target = planReaping({ ...context, reapVisitors }, record, plan);
   if (target) {
-    const { previewReaping } = await import('./reap.ts');
     previewReaping(context, id, target);
   }
   return { root: record.tasktmp, plan };

@@ -2,9 +2,10 @@
  * The abort trap of a spawn: what it made so far and how to take that back, run once, in reverse, and only until the
  * launch is published. It listens before anything is made, and remembers the first signal.
  */
-import { setImmediate as nextTurn } from 'node:timers/promises';
+
 import { TaskError } from './errors.ts';
 import { SIGNALS } from './signals.ts';
+import { nextTurn } from './turn.ts';
 
 export class AbortTrap {
   readonly #undo: (() => unknown)[] = [];

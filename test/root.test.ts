@@ -1,10 +1,11 @@
 import { chmodSync, lstatSync, mkdirSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect } from 'vitest';
+import { makeFolder, tightenFolder } from '../lib/folder.ts';
 import type { Home } from '../lib/home.ts';
 import type { Machine } from '../lib/machine.ts';
 import type { TaskRecord } from '../lib/record.ts';
-import { inspectRoot, makeFolder, tightenFolder } from '../lib/root.ts';
+import { inspectRoot } from '../lib/root.ts';
 import { MountSpace } from './helpers/mounts.ts';
 import { isRoot, type Sandbox, test } from './helpers/sandbox.ts';
 

@@ -1,40 +1,7 @@
 /** The command line of task-spawn: its options, its shapes, and what is wrong with any other. */
 import { TaskError } from '../errors.ts';
-import { assertTaskId } from '../paths.ts';
+import { assertTaskId, isTaskId } from '../paths.ts';
 import { parseOptions } from './options.ts';
-
-export const HELP = `usage: task-spawn [options] <id> -- <command> [argument ...]
-       task-spawn [options] -- <command> [argument ...]
-       task-spawn --env [--pid N] [--json] [options] <id>
-       task-spawn --set KEY=VALUE [...] <id>
-
-Runs the command as the task <id>: makes a private temp directory for it, writes
-that down first, exports it, and becomes the command. task-teardown <id> ends
-the task. What is in the directory is disposable: copy out what a report depends
-on before the end.
-
-  --rm              stay as the command's parent and tear the task down when it
-                    ends; implied, with an id of its own, when <id> is left out
-  --env             start no command: print the exports for eval; the task is
-                    held until task-teardown is called for it
-  --pid N           with --env: the task is that process, such as $$
-  --json            with --env: print one object instead
-  --home DIR        the home that scopes tasks (FM_HOME; else
-                    \${XDG_STATE_HOME:-~/.local/state}/task-spawn)
-  --base DIR        where the directory is made (FM_TASK_TMP_BASE; else /tmp)
-  --pin, --no-pin   set TMPDIR to the directory, or not, whatever the flag
-                    config/task-tmpdir-pin in the home says
-  --no-hold         no lock on the directory that keeps temp cleaners away
-  --set KEY=VALUE   keep a key of your own in the task's record
-  --lock-wait TIME  wait so long for a busy task (default 5s)
-  --help, --version
-
-The command sees FM_HOME, FM_TASK_ID, FM_TASK_TMP (the directory),
-FM_TASK_TOKEN, GOTMPDIR; FM_TASK_PARENT inside another task; TMPDIR when pinned,
-and the variables that config/tmpdir-vars names.
-Exit status: the command's own; 125 task-spawn failed before it started;
-126 the command cannot be run; 127 it was not found.
-`;
 
 const OPTIONS = {
   rm: { type: 'boolean' },
@@ -72,7 +39,9 @@ export function parseSpawnLine(given: readonly string[]): SpawnLine {
   const mark = given.indexOf('--');
   const options = mark < 0 ? given : given.slice(0, mark);
   const command = mark < 0 ? [] : given.slice(mark + 1);
-  const { values, positionals } = parseOptions(options, OPTIONS);
+  // An id alone, the usual line, needs no parser: parseArgs costs each launch a millisecond.
+  const plain = options.length === 1 && isTaskId(options[0] as string);
+  const { values, positionals } = plain ? { values: {}, positionals: options } : parseOptions(options, OPTIONS);
   const line = { values, id: positionals[0] ?? '', options, command };
   if (values.help) return { ...line, mode: 'help' };
   if (values.version) return { ...line, mode: 'version' };

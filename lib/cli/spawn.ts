@@ -1,31 +1,23 @@
 /** task-spawn: options -> operation -> the sh plan on standard output, which the shim evaluates. */
-import { isUtf8 } from 'node:buffer';
-import { dirname, join } from 'node:path';
-import pkg from '../../package.json' with { type: 'json' };
 import { ignoredSignals, rawArguments, rawEnvironments, rawVariable, toLatin1 } from '../caller.ts';
 import { findCommand } from '../command.ts';
 import { taskEnvironment } from '../environment.ts';
 import { errnoOf, messageOf, TaskError } from '../errors.ts';
-import { realpathSync } from '../fs.ts';
 import { findFreeDescriptor } from '../hold.ts';
 import type { SpawnContext, SpawnRequest } from '../launch.ts';
 import { readMachine } from '../machine.ts';
 import { describeError, report, statusOf } from '../main.ts';
-import { nameTask } from '../name.ts';
 import { isTerminal, writeText } from '../output.ts';
 import { type Environment, locateBase, locateHome } from '../paths.ts';
-import { formatExports, formatLaunch, formatParent, formatPrint, type LaunchPlan } from '../plan.ts';
+import { formatExports, formatLaunch, formatPrint, type LaunchPlan } from '../plan.ts';
 import { type ProcessInfo, readProcess, requireProcess } from '../processes.ts';
-import { randomHex } from '../random.ts';
 import { parseSetting } from '../record.ts';
 import { compareEnvironments, type Repair } from '../restore.ts';
-import { setKeys } from '../set-keys.ts';
 import { type Prepared, prepareTask } from '../spawn.ts';
-import { countFinished } from '../status.ts';
 import { AbortTrap } from '../trap.ts';
 import { BLANKED } from './blanked.ts';
 import { lockWait } from './options.ts';
-import { HELP, parseSpawnLine, type SpawnLine } from './spawn-line.ts';
+import { parseSpawnLine, type SpawnLine } from './spawn-line.ts';
 
 /** `args` is what the shim passes: its own path and pid, then its arguments. Gives the exit status; a plan only with 0. */
 export async function main(args: readonly string[]): Promise<number> {
@@ -47,7 +39,7 @@ function planRefusal({ given }: Call, error: unknown): string {
   return formatPrint(toLatin1(text), statusOf('task-spawn', error));
 }
 
-interface Call {
+export interface Call {
   readonly shim: string;
   readonly shell: number;
   readonly given: readonly string[];
@@ -58,17 +50,18 @@ async function makePlan(call: Call): Promise<string> {
   const line = parseSpawnLine(call.given);
   switch (line.mode) {
     case 'help':
-      return formatPrint(HELP);
+      return formatPrint((await import('./spawn-help.ts')).HELP);
     case 'version':
-      return formatPrint(`${pkg.version}\n`);
+      return formatPrint(`${(await import('./spawn-help.ts')).VERSION}\n`);
     case 'rm':
-      return planParent(call, line);
+      return (await import('./spawn-parent.ts')).planParent(call, line);
     case 'env':
       return planExports(call, line);
     case 'launch':
       return planLaunch(call, line);
     case 'set': {
       const { context } = listen(call);
+      const { setKeys } = await import('../set-keys.ts');
       await setKeys(context, { ...readSettings(call, line), id: line.id });
       return formatPrint('');
     }
@@ -122,7 +115,7 @@ async function planLaunch(call: Call, line: SpawnLine): Promise<string> {
     launcher: spawner,
     command: line.command[0] as string,
   });
-  notify(context, prepared);
+  await notify(context, prepared);
   const { set, unset } = taskEnvironment(prepared, call.env.FM_TASK_TOKEN);
   const plan = formatLaunch({
     shift: line.options.length + 1,
@@ -159,27 +152,8 @@ function formatJson(value: object): string {
   return `${JSON.stringify({ version: 1, ...value }, null, 2)}\n`;
 }
 
-/** --rm: the shell becomes a parent of the ordinary prefix, which waits and tears down (cli/rm.ts). */
-function planParent(call: Call, line: SpawnLine): string {
-  const raw = rawArguments(line.command.length);
-  const { given } = rawEnvironments(call.shell) ?? { given: [] };
-  if (![...raw, ...given].every((text) => isUtf8(Buffer.from(text, 'latin1')))) {
-    throw new TaskError('USAGE', '--rm cannot pass on arguments or variables that are not valid UTF-8: leave --rm out');
-  }
-  const id = line.id || nameTask(line.command[0] as string);
-  if (line.id === '') report('task-spawn', `the task is ${id}`);
-  const options = [...line.options.filter((word) => word !== '--rm'), ...(line.id === '' ? [id] : [])];
-  const shim = realpathSync(call.shim);
-  return formatParent({
-    shift: line.options.length + 1,
-    words: [process.execPath, join(dirname(shim), '../dist/task-spawn-rm.cjs'), shim, id, randomHex(16)].map(toLatin1),
-    carried: BLANKED,
-    options: options.map(toLatin1),
-    repair: repairFor(call.shell, []),
-  });
-}
-
-function repairFor(shell: number, names: readonly string[]): Repair {
+/** What the shell itself changed in the environment, apart from what was cleared and `names`. */
+export function repairFor(shell: number, names: readonly string[]): Repair {
   return compareEnvironments(rawEnvironments(shell), new Set([...BLANKED, ...names]));
 }
 
@@ -207,9 +181,10 @@ async function letGo({ trap }: SpawnContext): Promise<void> {
 }
 
 /** On a terminal: what a person would want to know before the command takes it over. */
-function notify(context: SpawnContext, { home, record, relaunched }: Prepared): void {
+async function notify(context: SpawnContext, { home, record, relaunched }: Prepared): Promise<void> {
   if (!isTerminal(2)) return;
   if (relaunched) report('task-spawn', `${record.id}: relaunched; its directory is kept since ${record.created_at}`);
+  const { countFinished } = await import('../status.ts');
   const finished = countFinished(home, context.here);
   if (finished === 0) return;
   report(

@@ -1,12 +1,12 @@
 /** task-teardown: options -> operation -> report. */
-import { setImmediate as nextTurn } from 'node:timers/promises';
+
 import pkg from '../../package.json' with { type: 'json' };
 import { TaskError } from '../errors.ts';
 import { worstStatus } from '../exit.ts';
 import { findHome } from '../home.ts';
 import { readMachine } from '../machine.ts';
 import { describeError, report, statusOf } from '../main.ts';
-import { writeText } from '../output.ts';
+import { isTerminal, writeText } from '../output.ts';
 import { assertTaskId, locateHome } from '../paths.ts';
 import { GRACE, type ProcessReport } from '../reap-report.ts';
 import { SIGNALS } from '../signals.ts';
@@ -19,8 +19,10 @@ import {
   teardownTask,
 } from '../teardown.ts';
 import { formatBytes, formatCount } from '../text.ts';
+import { nextTurn } from '../turn.ts';
 import { lockWait, parseDuration, parseOptions } from './options.ts';
 import { formatProcesses, SeenProcesses } from './processes.ts';
+import { Progress } from './progress.ts';
 
 export const HELP = `usage: task-teardown [options] <id> ...
 
@@ -109,8 +111,10 @@ export async function main(args: readonly string[]): Promise<number> {
   for (const id of ids) {
     if (context.stop()) break;
     const processes: ProcessReport[] = [];
-    const watched = { ...context, ...seen.watch(processes, values.json ?? false) };
+    const progress = isTerminal(2) ? new Progress(id) : undefined;
+    const watched = { ...context, ...seen.watch(processes, values.json ?? false), onProgress: progress?.show };
     const result = await handle(watched, id, values, options);
+    progress?.end();
     reports.push(processes.length > 0 ? { ...result, processes } : result);
   }
   const status = finish(values, reports, seen);
@@ -146,7 +150,7 @@ function readOptions(values: Values): TeardownOptions {
 async function handle(context: TeardownContext, id: string, values: Values, options: TeardownOptions): Promise<Report> {
   try {
     if (values.forget) return reportForgotten(id, await forgetTask(context, id, options.lockWaitMs));
-    if (values['dry-run']) return reportPlan(id, await planTeardown(context, id, options));
+    if (values['dry-run']) return reportPlan(id, planTeardown(context, id, options));
     return reportResult(id, await teardownTask(context, id, options), values.strict ?? false);
   } catch (error) {
     const outcome = error instanceof TaskError ? 'kept' : 'failed';
@@ -160,7 +164,7 @@ function reportForgotten(id: string, { is, untracked }: { is: string; untracked:
   return { id, outcome: is, status: 0, message };
 }
 
-function reportPlan(id: string, { root, plan }: Awaited<ReturnType<typeof planTeardown>>): Report {
+function reportPlan(id: string, { root, plan }: ReturnType<typeof planTeardown>): Report {
   const outcome = 'planned';
   switch (plan.do) {
     case 'nothing':

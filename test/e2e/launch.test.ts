@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect } from 'vitest';
 import { BLANKED } from '../../lib/cli/blanked.ts';
-import { HELP } from '../../lib/cli/spawn-line.ts';
+import { HELP } from '../../lib/cli/spawn-help.ts';
 import { quote } from '../../lib/plan.ts';
 import { findPlanner, proc } from '../helpers/planner.ts';
 import { hasPython, type RawJob, runRaw } from '../helpers/raw.ts';

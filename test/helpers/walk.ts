@@ -18,34 +18,41 @@ export interface WalkJob {
     readonly below: string;
     readonly command: readonly string[];
   };
-  /** Instead: so many walks of a small tree that is made anew at the first root each time. */
-  readonly again?: { readonly times: number; readonly link: string };
+  /** How long each entry of the first walker takes, in milliseconds, so that others of a crew, started at once, do the most. */
+  readonly pause?: number;
+  /** Instead: so many walks of a tree, small unless `folders` says more, that is made anew at the first root each time. */
+  readonly again?: { readonly times: number; readonly link: string; readonly folders?: number };
 }
 
 export interface WalkOutcome {
   readonly removals: { entries: number; keptCount: number; kept: { path: string; reason: string }[]; gone: boolean }[];
   readonly errors: string[];
+  /** Entries that the first walker did not remove itself. */
+  shared: number;
   /** The peak resident set in KiB. */
   readonly peak: number;
 }
 
 async function walkAll(job: WalkJob): Promise<WalkOutcome> {
-  const outcome: WalkOutcome = { removals: [], errors: [], peak: 0 };
-  const { meanwhile, again } = job;
+  const outcome: WalkOutcome = { removals: [], errors: [], shared: 0, peak: 0 };
+  const { meanwhile, again, pause } = job;
   if (meanwhile?.at === 'not-empty') interfere(meanwhile.below, meanwhile.command);
   const roots = again ? Array.from({ length: again.times }, () => job.roots[0] as string) : job.roots;
   for (const root of roots) {
-    if (again) makeSmall(root, again.link);
-    let entries = 0;
+    if (again) makeSmall(root, again.link, again.folders ?? 2);
+    let steps = 0;
     const stop = () => {
-      if (++entries === meanwhile?.at) run(meanwhile.command);
+      if (++steps === meanwhile?.at) run(meanwhile.command);
+      if (pause) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, pause);
       return false;
     };
     const { dev, ino, birthtimeNs } = fs.lstatSync(job.identityOf ?? root, { bigint: true });
     const identity = { tmp_dev: String(dev), tmp_ino: String(ino), tmp_btime: String(birthtimeNs) };
     try {
-      const { entries, keptCount, kept } = await removeTree(root, identity, { uid: process.geteuid?.() ?? 0, stop });
-      outcome.removals.push({ entries, keptCount, kept: [...kept], gone: !isThere(root) });
+      const options = { uid: process.geteuid?.() ?? 0, stop, ...(pause ? { crewAfter: 0 } : {}) };
+      const { entries: removed, keptCount, kept } = await removeTree(root, identity, options);
+      outcome.shared += Math.max(0, removed - steps);
+      outcome.removals.push({ entries: removed, keptCount, kept: [...kept], gone: !isThere(root) });
     } catch (error) {
       outcome.errors.push(String(error));
     }
@@ -79,9 +86,9 @@ function interfere(below: string, command: readonly string[]): void {
 }
 
 /** Folders of one name each with a link of another, for somebody who exchanges them meanwhile. */
-function makeSmall(root: string, link: string): void {
+function makeSmall(root: string, link: string, folders: number): void {
   fs.mkdirSync(root);
-  for (let index = 0; index < 2; index++) {
+  for (let index = 0; index < folders; index++) {
     fs.mkdirSync(join(root, `d${index}`, 'sub'), { recursive: true });
     for (const name of ['a', 'sub/b', 'file']) fs.writeFileSync(join(root, `d${index}`, name), '');
     fs.symlinkSync(link, join(root, `l${index}`));

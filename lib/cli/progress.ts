@@ -1,0 +1,51 @@
+/** What a removal that takes longer than a second shows on a terminal: one line, replaced as it goes on. */
+import type { SingleBar } from 'cli-progress';
+import { lazyRequire } from '../lazy.ts';
+import type { Removed } from '../remove.ts';
+import { formatBytes } from '../text.ts';
+
+/** A removal is silent for so long, in milliseconds. */
+const SILENT = 1000;
+
+export class Progress {
+  readonly #id: string;
+  readonly #begin = performance.now();
+  #bar: SingleBar | undefined;
+
+  constructor(id: string) {
+    this.#id = id;
+  }
+
+  readonly show = (removed: Removed): void => {
+    const elapsed = performance.now() - this.#begin;
+    if (elapsed < SILENT) return;
+    this.#bar ??= this.#open();
+    this.#bar.update(removed.entries, { text: this.#text(removed, elapsed) });
+  };
+
+  /** Takes the line away: what became of the task is said by others. */
+  end(): void {
+    this.#bar?.stop();
+  }
+
+  #open(): SingleBar {
+    const { SingleBar } = lazyRequire('cli-progress') as typeof import('cli-progress');
+    const bar = new SingleBar({
+      format: (_options, _params, payload: { text?: string }) => payload.text ?? '',
+      stream: process.stderr,
+      clearOnComplete: true,
+      // No mode of the terminal is changed: a SIGKILL would leave it so.
+      linewrap: true,
+      // A signal ends a removal between two entries: that is for the command itself to do.
+      gracefulExit: false,
+    });
+    bar.start(0, 0);
+    return bar;
+  }
+
+  #text({ entries, bytes }: Removed, elapsed: number): string {
+    const rate = Math.round((entries / elapsed) * 1000);
+    const [count, speed] = [entries, rate].map((number) => number.toLocaleString('en'));
+    return `${this.#id}: removing: ${count} entries, ${formatBytes(bytes)}, ${speed} entries/s`;
+  }
+}

@@ -1,0 +1,42 @@
+/** The build (lib/bundle.mjs): what makes the commands start fast, and that nothing depends on it. */
+import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { Script } from 'node:vm';
+import { expect, inject } from 'vitest';
+import { test } from './helpers/sandbox.ts';
+
+const dist = new URL('../dist', import.meta.url).pathname;
+const made = readdirSync(dist).filter((name) => name.endsWith('.v8'));
+
+test.for(['task-spawn', 'task-teardown', 'task-status'])('V8 takes the code that was made for %s', (name) => {
+  const file = made.find((each) => each.startsWith(`${name}.`)) as string;
+  expect(readFileSync(join(dist, `${name}.cjs`), 'utf8')).toContain(`/${file}`);
+  const source = readFileSync(join(dist, `${name}.main.cjs`), 'latin1');
+  const code = `(function (exports, require, module, __filename, __dirname) {${source}\n})`;
+  expect(new Script(code, { cachedData: readFileSync(join(dist, file)) }).cachedDataRejected).toBe(false);
+});
+
+test.for<[string, (file: string) => void]>([
+  ['missing', (file) => rmSync(file)],
+  ['cut off', (file) => writeFileSync(file, readFileSync(file).subarray(0, 5000))],
+  ["another version's", (file) => writeFileSync(file, readFileSync(file).fill(0x55, 4, 12))],
+])('where that code is %s the commands compile their own', async ([, spoil], { sandbox }) => {
+  const copy = join(sandbox.path, 'copy');
+  cpSync(inject('installed'), copy, { recursive: true });
+  for (const file of made) spoil(join(copy, 'dist', file));
+  const run = (name: string, args: string[]) => sandbox.run(join(copy, 'bin', name), args);
+  const spawned = await run('task-spawn', ['a', '--', 'sh', '-c', 'echo "$FM_TASK_ID"']);
+  expect(spawned).toMatchObject({ status: 0, stdout: 'a', stderr: '' });
+  expect(await run('task-status', ['--json'])).toMatchObject({ status: 0, stderr: '' });
+  expect(await run('task-teardown', ['a'])).toMatchObject({ status: 0 });
+});
+
+test('a launch of a new id loads its own code and nothing that only others need', async ({ sandbox }) => {
+  await sandbox.finished('first');
+  const trace = join(sandbox.path, 'trace');
+  const args = ['-f', '-qq', '-e', 'trace=open,openat', '-o', trace, 'task-spawn', 'a', '--', 'true'];
+  expect(await sandbox.run('strace', args)).toMatchObject({ status: 0 });
+  const opened = readFileSync(trace, 'latin1').matchAll(/"([^"]+\.(?:cjs|v8))", O_RDONLY\S*\) = \d/g);
+  const names = [...opened].map(([, path]) => basename(path as string).replace(/\.[0-9a-f]+\.v8/, '.v8'));
+  expect(new Set(names)).toEqual(new Set(['task-spawn.cjs', 'task-spawn.main.cjs', 'task-spawn.v8']));
+});
