@@ -3,7 +3,7 @@
  * thousands of descriptors cost time and memory that are known beforehand; what cannot be read is nobody's.
  */
 import { basename } from 'node:path';
-import { closeSync, openSync, readdirSync, readSync, statSync } from './fs.ts';
+import { closeSync, openSync, readdirSync, readSync, statfsSync, statSync } from './fs.ts';
 import { isIdentity } from './identity.ts';
 import { namesIn, readLink, readText } from './proc-read.ts';
 import type { HeldRoot, Location, ProcessTable, Tokens } from './process-table.ts';
@@ -25,6 +25,9 @@ const KTHREADD = 2;
 const MOST_LISTINGS = 8;
 /** PROC_PID_INIT_INO: in the first pid namespace /proc/locks shows every lock, elsewhere not those of the dead (measured). */
 const FIRST_PID_NS = 'pid:[4026531836]';
+
+/** By their magic numbers: ext2 to ext4, XFS, tmpfs, btrfs, F2FS. */
+const PLAIN_FILE_SYSTEMS: ReadonlySet<number> = new Set([0xef53, 0x58465342, 0x01021994, 0x9123683e, 0xf2f52010]);
 
 interface Link {
   readonly pid: number;
@@ -123,7 +126,7 @@ export class ProcTable implements ProcessTable {
 
   holders(root: HeldRoot): readonly number[] {
     this.#locks ??= listLockedInodes();
-    if (this.#locks !== 'all' && !this.#locks.has(root.identity.tmp_ino)) return [];
+    if (this.#locks !== 'all' && !this.#locks.has(root.identity.tmp_ino) && showsInodes(root.path)) return [];
     this.#byName ??= groupByName(this.#listLinks());
     const links = this.#byName.get(basename(root.path)) ?? [];
     return [...new Set(links.filter((link) => isHold(link, root)).map(({ pid }) => pid))];
@@ -248,6 +251,15 @@ function listLockedInodes(): ReadonlySet<string> | 'all' {
   const text = readLink('/proc/self/ns/pid') === FIRST_PID_NS ? readText('/proc/locks') : '';
   if (text === '') return 'all';
   return new Set([...text.matchAll(/FLOCK .* [0-9a-f]+:[0-9a-f]+:(\d+) /g)].map(([, inode]) => inode as string));
+}
+
+/** Whether /proc/locks gives the inode that lstat gives: an overlay, a FUSE or a network file system may have two. */
+function showsInodes(path: string): boolean {
+  try {
+    return PLAIN_FILE_SYSTEMS.has(statfsSync(path).type);
+  } catch {
+    return false;
+  }
 }
 
 /** A flock on this very directory through this very descriptor. */

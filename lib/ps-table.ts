@@ -13,7 +13,7 @@ const PS = ['-axo', 'pid=,uid=,tty=,ppid=,state=,lstart=,ucomm='];
 export class PsTable implements ProcessTable {
   readonly uid: number;
   readonly missed = 0;
-  readonly gaps: string[] = ['environments cannot be read here: what the task left in the background is not seen'];
+  readonly gaps: string[] = [];
   readonly #rows: ReadonlyMap<number, PsRow>;
   readonly #ask: typeof runTool;
 
