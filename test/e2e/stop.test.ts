@@ -7,7 +7,7 @@ import { readProcess } from '../../lib/processes.ts';
 import { test } from '../helpers/sandbox.ts';
 import { isAlive, startTask, stateOf } from '../helpers/tasks.ts';
 import { until } from '../helpers/until.ts';
-import { awaitSleep, awaitSleepers, ownSleep, QUIET, sleepers, teardownJson } from '../helpers/zoo.ts';
+import { awaitSleep, awaitSleepers, nameOf, ownSleep, QUIET, sleepers, teardownJson } from '../helpers/zoo.ts';
 
 describe('--stop', () => {
   test('ends the command, its descendants and, where it leads one, its session, also those that opted out', async ({
@@ -28,6 +28,24 @@ describe('--stop', () => {
       expect(processes.find(({ pid }) => pid === pids[0])?.evidence).toContain('descendant');
       for (const pid of sleepers(orphan)) process.kill(pid, 'SIGKILL');
       await task;
+    }
+  });
+
+  test('the rest of its pipeline, and the shell that runs it, live', async ({ sandbox }) => {
+    const [command, reader] = [ownSleep(), ownSleep()];
+    const script = `task-spawn a -- ${command.line} | sh -c 'cat; ${reader.line}; :'; echo "shell lives"`;
+    for (const words of [
+      ['bash', '-c', script],
+      ['setsid', '--wait', 'bash', '-c', script],
+    ] as const) {
+      const [file, ...args] = words;
+      const shell = sandbox.start(file, args);
+      await awaitSleep(command);
+      expect((await sandbox.teardown(['--stop', 'a'])).status).toBe(0);
+      const pid = await awaitSleep(reader);
+      expect(sleepers(command).filter((each) => nameOf(each) === 'sleep')).toEqual([]);
+      process.kill(pid, 'SIGKILL');
+      expect(String((await shell).stdout)).toContain('shell lives');
     }
   });
 
