@@ -2,7 +2,7 @@
 import { TaskError } from './errors.ts';
 import { readProcessTable } from './process-table.ts';
 import { lineage, probeProcess } from './processes.ts';
-import { assertNoInner, describeSelf, describeTarget, endAll } from './reap.ts';
+import { assertNoInner, describeSelf, describeTarget, endAll, reportOf } from './reap.ts';
 import type { ReapContext } from './reap-report.ts';
 import { judgeProcesses } from './reap-rules.ts';
 import type { Judgement } from './reap-target.ts';
@@ -52,6 +52,11 @@ export async function endTask(record: TaskRecord, graceMs: number, context: EndC
   );
   const first: Judgement = { process: main, evidence: ['recorded'], verdict: 'end', reason: '', remedy: '' };
   await endAll(context, record.id, [first, ...others], graceMs);
+  // What the token or the hold ties to the task is named again by the reaping; the rest only now.
+  const onlyNow = ({ evidence }: Judgement) => !evidence.includes('token') && !evidence.includes('hold');
+  for (const spared of judged.filter((each) => each.verdict === 'spare' && each.process.pid !== pid && onlyNow(each))) {
+    context.onProcess?.(reportOf(spared, 'spared'));
+  }
 }
 
 async function isGone(record: TaskRecord, ms: number, context: EndContext): Promise<boolean> {

@@ -75,7 +75,7 @@ export async function reapTask(context: ReapContext, id: string, target: ReapTar
       ended = true;
       empty = 0;
     } else if (last) {
-      for (const judgement of judged) context.onProcess?.(describe(judgement, 'spared'));
+      for (const judgement of judged) context.onProcess?.(reportOf(judgement, 'spared'));
       context.onScan?.(table);
       return ended;
     }
@@ -88,7 +88,7 @@ export function previewReaping(context: ReapContext, id: string, target: ReapTar
   const judged = judgeProcesses(table, target, describeSelf(context.home, table));
   assertNoInner(id, judged);
   for (const judgement of judged) {
-    context.onProcess?.(describe(judgement, judgement.verdict === 'end' ? 'would end' : 'spared'));
+    context.onProcess?.(reportOf(judgement, judgement.verdict === 'end' ? 'would end' : 'spared'));
   }
   context.onScan?.(table);
 }
@@ -125,7 +125,7 @@ export async function endAll(
       const left = rest.filter(isAlive);
       const durationMs = Math.round((process.uptime() - begun) * 1000);
       for (const judgement of rest) {
-        if (!left.includes(judgement)) context.onProcess?.({ ...describe(judgement, action), durationMs });
+        if (!left.includes(judgement)) context.onProcess?.({ ...reportOf(judgement, action), durationMs });
       }
       rest = left;
       if (rest.length === 0) return;
@@ -147,14 +147,18 @@ function isAlive({ process: { pid, start } }: Judgement): boolean {
 }
 
 function survival(context: Pick<ReapContext, 'onProcess'>, id: string, rest: readonly Judgement[]): TaskError {
-  for (const judgement of rest) context.onProcess?.(describe(judgement, 'survived'));
+  for (const judgement of rest) context.onProcess?.(reportOf(judgement, 'survived'));
   return new TaskError(
     'SURVIVED',
     `of the task ${id} this survived SIGKILL: ${listNames(rest)}: nothing was removed; run this again when it is gone`,
   );
 }
 
-function describe({ process, evidence, reason, remedy }: Judgement, action: ProcessReport['action']): ProcessReport {
+/** What is told of a judgement. */
+export function reportOf(
+  { process, evidence, reason, remedy }: Judgement,
+  action: ProcessReport['action'],
+): ProcessReport {
   const why = reason === '' ? {} : { reason, remedy };
   return { pid: process.pid, command: process.name, evidence, action, durationMs: 0, ...why };
 }

@@ -4,7 +4,7 @@ import { mkdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect } from 'vitest';
 import { readProcess } from '../../lib/processes.ts';
-import { test } from '../helpers/sandbox.ts';
+import { isRoot, NOBODY, test } from '../helpers/sandbox.ts';
 import { isAlive, startTask, stateOf } from '../helpers/tasks.ts';
 import { until } from '../helpers/until.ts';
 import { awaitSleep, awaitSleepers, nameOf, ownSleep, QUIET, sleepers, teardownJson } from '../helpers/zoo.ts';
@@ -48,6 +48,35 @@ describe('--stop', () => {
       expect(String((await shell).stdout)).toContain('shell lives');
     }
   });
+
+  test('a descendant that is spared is named, whatever ties it to the task', async ({ sandbox }) => {
+    const server = ownSleep();
+    const script = `env -i bash -c 'exec -a screen ${server.line}' 9>&- ${QUIET} & wait`;
+    await startTask(sandbox, 'a', ['sh', '-c', script]);
+    const pid = await until('it is there', () => sleepers(server).find((each) => nameOf(each) === 'sleep'));
+    const { status, processes } = await teardownJson(sandbox, ['--stop', 'a']);
+    expect([status, isAlive(pid)]).toEqual([0, true]);
+    const said = processes.filter(({ action }) => action === 'spared');
+    expect(said).toMatchObject([{ pid, evidence: ['descendant'], reason: 'a shared server (screen)' }]);
+    process.kill(pid, 'SIGKILL');
+  });
+
+  test.skipIf(!isRoot)(
+    "another user's process is not touched, though it descends from the command",
+    async ({ sandbox }) => {
+      const other = ownSleep();
+      const script = `setpriv --reuid=${NOBODY} --regid=${NOBODY} --clear-groups ${other.line} ${QUIET} & wait`;
+      await startTask(sandbox, 'a', ['sh', '-c', script]);
+      const pid = await awaitSleep(other);
+      const { status, processes } = await teardownJson(sandbox, ['--stop', 'a']);
+      expect([status, isAlive(pid)]).toEqual([0, true]);
+      expect(processes.find((each) => each.pid === pid)).toMatchObject({
+        action: 'spared',
+        reason: 'it is of another user',
+      });
+      process.kill(pid, 'SIGKILL');
+    },
+  );
 
   test('of a process that was given ends that one alone', async ({ sandbox }) => {
     const child = ownSleep();
