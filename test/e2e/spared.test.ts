@@ -11,15 +11,15 @@ import { awaitSleep, nameOf, ownSleep, QUIET, sleepers, teardownJson } from '../
 
 describe('shared servers', () => {
   test('B12 a tmux that the task started: it, its panes and what others opened in it live', async ({ sandbox }) => {
-    const name = `ts${process.pid}-${Date.now()}`;
+    const socket = join(sandbox.path, 'tmux');
     const [pane, other, leak, young] = [ownSleep(), ownSleep(), ownSleep(), ownSleep()];
-    const tmux = (...args: string[]) => sandbox.run('tmux', ['-L', name, '-f', '/dev/null', ...args]);
+    const tmux = (...args: string[]) => sandbox.run('tmux', ['-S', socket, '-f', '/dev/null', ...args]);
     try {
       const root = await sandbox.finished(
         'a',
         `setsid ${leak.line} ${QUIET} &
         sleep 0.05
-        SHELL=/bin/sh tmux -L ${name} -f /dev/null new-session -d '${pane.line}'
+        SHELL=/bin/sh tmux -S ${socket} -f /dev/null new-session -d '${pane.line}'
         sleep 0.05
         setsid ${young.line} 9>&- ${QUIET} &`,
       );
@@ -44,13 +44,13 @@ describe('shared servers', () => {
   });
 
   test('a tmux alone does not make the task a detached one: it may be launched again', async ({ sandbox }) => {
-    const name = `ts${process.pid}-${Date.now()}`;
+    const socket = join(sandbox.path, 'tmux');
     try {
-      await sandbox.finished('a', `SHELL=/bin/sh tmux -L ${name} -f /dev/null new-session -d 'sleep 600'`);
+      await sandbox.finished('a', `SHELL=/bin/sh tmux -S ${socket} -f /dev/null new-session -d 'sleep 600'`);
       expect((await sandbox.status()).tasks).toMatchObject([{ id: 'a', state: 'finished' }]);
       expect((await sandbox.spawn(['a', '--', 'true'])).status).toBe(0);
     } finally {
-      await sandbox.run('tmux', ['-L', name, 'kill-server']);
+      await sandbox.run('tmux', ['-S', socket, 'kill-server']);
     }
   });
 
