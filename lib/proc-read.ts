@@ -19,6 +19,7 @@ export function readLink(path: string): string {
   }
 }
 
+/** The names in a folder. */
 export function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder);

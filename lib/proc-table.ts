@@ -91,6 +91,7 @@ export class ProcTable implements ProcessTable {
     if (!info || info.dead || info.kernel) return;
     const tokens = readTokens(pid);
     if (tokens === 'unreadable') this.#unreadable++;
+    if (tokens === 'starting') this.missed++;
     if (typeof tokens !== 'object') return;
     this.#tokens.set(pid, tokens);
     for (const token of new Set([...tokens.own, ...tokens.parent])) {
@@ -217,12 +218,14 @@ function parseTokens(length: number): Tokens | 'none' {
   return own.length + parent.length === 0 ? 'none' : { own, parent };
 }
 
-function readTokens(pid: number): Tokens | 'none' | 'unreadable' {
+function readTokens(pid: number): Tokens | 'none' | 'starting' | 'unreadable' {
   const length = readInto(`/proc/${pid}/environ`, MOST_ENVIRON);
   if (length) return parseTokens(length);
   // Nothing: `env -i`; or a process whose first thread ended while others run on, whose environment is theirs.
   if (isZombie(pid)) return readThreadTokens(pid);
-  return length === undefined && ownerOf(pid) !== undefined ? 'unreadable' : 'none';
+  if (length === undefined) return ownerOf(pid) === undefined ? 'none' : 'unreadable';
+  // Within exec(2) there is neither an environment nor an argument yet (B03).
+  return readInto(`/proc/${pid}/cmdline`, MOST_ARGV) === 0 ? 'starting' : 'none';
 }
 
 function readThreadTokens(pid: number): Tokens | 'none' | 'unreadable' {

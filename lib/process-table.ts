@@ -34,7 +34,7 @@ export interface ProcessTable {
   readonly uid: number;
   /** What could not be looked at for want of a tool or a permission, in words; empty on Linux. */
   readonly gaps: readonly string[];
-  /** How many came and went before they could be looked at: what looks empty then may not be. */
+  /** How many came and went, or were about to become another program, before they could be looked at: what looks empty then may not be. */
   readonly missed: number;
   /** All pids. */
   pids(): Iterable<number>;
