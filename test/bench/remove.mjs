@@ -6,9 +6,12 @@
 //   --rounds N            (default 3)
 //   --first               make all trees of a round before the first is removed: for ext4 without a journal, which is
 //                         slow in making files right after many were removed
-//   --only NAMES          of: removeTree, task-teardown, fs.promises.rm, rimraf
+//   --only NAMES          of: floor, removeTree, task-teardown, fs.promises.rm, rimraf
+//
+// The floor is two threads in C (floor.c) that take no care of anything; it is left out where there is no cc.
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { argv, echo, path } from 'zx';
 
@@ -76,8 +79,14 @@ const whole = (...command) => {
   return result;
 };
 
+const tools = mkdtempSync(join(tmpdir(), 'task-spawn-bench-'));
+const floor = join(tools, 'floor');
+const source = join(import.meta.dirname, 'floor.c');
+const hasFloor = spawnSync('cc', ['-O2', '-pthread', '-o', floor, source]).status === 0;
+
 const CONTENDERS = {
   'rm -rf': (root) => whole('rm', '-rf', root),
+  ...(hasFloor ? { floor: (root) => whole(floor, root) } : {}),
   removeTree: node({
     load: `async () => (r, i) => require('./dist/remove.cjs').removeTree(r, i, { uid: process.getuid(), stop: () => false })`,
   }),
@@ -135,3 +144,4 @@ for (const on of list(argv.on, '/tmp')) {
     rmSync(work, { recursive: true, force: true });
   }
 }
+rmSync(tools, { recursive: true });
