@@ -54,14 +54,14 @@ async function bundle(entryPoints) {
   }
 }
 
-/** What loads a command: its code and, where this Node takes it, V8's. V8 itself compares only versions, flags and length. */
+/** What loads a command: its code and, where this Node takes it, V8's, which itself compares only versions, flags and length. */
 const loader = (/** @type {string} */ name, /** @type {string} */ cache, /** @type {string} */ atExit) => `'use strict';
 const { readFileSync } = require('fs');
 const { Script } = require('vm');
 const filename = __dirname + '/${name}.main.cjs';
 let cachedData;
 try {
-  cachedData = readFileSync(__dirname + '/${cache}');
+  cachedData = readFileSync(__dirname + \`/${cache}.\${process.platform}-\${process.arch}-\${process.version}.v8\`);
 } catch {}
 const code = '(function (exports, require, module, __filename, __dirname) {' + readFileSync(filename, 'latin1') + '\\n})';
 const script = new Script(code, { filename, cachedData });
@@ -72,7 +72,8 @@ ${atExit}script.runInThisContext().call(exports, exports, require, module, filen
 function warm(name, args, folder) {
   const main = `dist/${name}.main.cjs`;
   renameSync(`dist/${name}.cjs`, main);
-  const cache = `${name}.${createHash('sha256').update(readFileSync(main)).digest('hex').slice(0, 16)}.v8`;
+  const hash = createHash('sha256').update(readFileSync(main)).digest('hex').slice(0, 16);
+  const cache = `${name}.${hash}.${process.platform}-${process.arch}-${process.version}.v8`;
   const save = `const { exit } = process;
 process.exit = (status) => {
   require('fs').writeFileSync(__dirname + '/${cache}', script.createCachedData());
@@ -87,7 +88,7 @@ process.exit = (status) => {
   } catch (error) {
     process.stderr.write(`${name} will start some milliseconds slower: ${error}\n`);
   }
-  writeFileSync(`dist/${name}.cjs`, loader(name, cache, ''));
+  writeFileSync(`dist/${name}.cjs`, loader(name, `${name}.${hash}`, ''));
 }
 
 process.chdir(dirname(import.meta.dirname));

@@ -21,14 +21,15 @@ export class Crew {
   readonly board = new CrewBoard();
   readonly #workers: import('node:worker_threads').Worker[] = [];
   readonly #processors: number;
-  readonly #start: Omit<WorkerData, 'place'>;
+  readonly #shared: Omit<WorkerData, 'place'>;
+  #most = MOST_WALKERS;
   #watched = watch(0);
 
   constructor(root: string, uid: number) {
     const { availableParallelism } = lazyRequire('node:os') as typeof import('node:os');
     this.#processors = Math.min(availableParallelism(), MOST_WALKERS);
-    this.#start = { memory: this.board.memory, root, uid };
-    while (this.#workers.length + 1 < this.#processors) this.#add();
+    this.#shared = { memory: this.board.memory, root, uid };
+    while (this.#workers.length + 1 < Math.min(this.#processors, this.#most)) this.#add();
   }
 
   /**
@@ -42,15 +43,33 @@ export class Crew {
     this.#watched = now;
     const isBusy = now.cpu - last.cpu > BUSY * this.#processors * (now.time - last.time);
     const waits = (now.waits - last.waits) / Math.max(1, entries - last.entries);
-    if (!isBusy && waits >= WAITS && this.board.waiting === 0 && this.#workers.length + 1 < MOST_WALKERS) this.#add();
+    if (!isBusy && waits >= WAITS && this.board.waiting === 0 && this.#workers.length + 1 < this.#most) this.#add();
   }
 
+  /** Without another thread (a limit on processes) those that there are do the work. */
   #add(): void {
+    try {
+      this.#start();
+    } catch {
+      this.#most = this.#workers.length + 1;
+    }
+  }
+
+  #start(): void {
     const { Worker } = lazyRequire('node:worker_threads') as typeof import('node:worker_threads');
     const place = this.#workers.length + 1;
-    const workerData: WorkerData = { ...this.#start, place };
+    const workerData: WorkerData = { ...this.#shared, place };
     // Descriptors go from thread to thread: none must be closed with the thread that opened it.
-    const worker = new Worker(WORKER, { workerData, resourceLimits: LIMITS, trackUnmanagedFds: false, stderr: true });
+    const worker = new Worker(WORKER, {
+      workerData,
+      resourceLimits: LIMITS,
+      trackUnmanagedFds: false,
+      // Nothing of the program that calls: not its streams (Node would make a shared pipe O_NONBLOCK), options, environment.
+      stdout: true,
+      stderr: true,
+      execArgv: [],
+      env: {},
+    });
     this.#workers.push(worker);
     worker.on('error', () => this.board.dismiss(place));
     worker.on('exit', () => this.board.dismiss(place));

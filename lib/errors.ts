@@ -35,12 +35,15 @@ export class TaskError extends Error {
     super(message, options);
     this.code = code;
   }
-
-  /** What is loaded lazily is bundled with a class of its own: they are one by name. */
-  static override [Symbol.hasInstance](value: unknown): boolean {
-    return value instanceof Error && value.name === 'TaskError';
-  }
 }
+
+/** What is loaded lazily is bundled with a class of its own: they are one by name. A class that extends it is itself. */
+Object.defineProperty(TaskError, Symbol.hasInstance, {
+  value(this: unknown, value: unknown): boolean {
+    if (this !== TaskError) return Function.prototype[Symbol.hasInstance].call(this, value);
+    return value instanceof Error && value.name === 'TaskError';
+  },
+});
 
 /** The errno name of a thrown value ("ENOENT"), or undefined. */
 export function errnoOf(error: unknown): string | undefined {

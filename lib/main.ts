@@ -2,6 +2,7 @@
 import { errnoOf, messageOf, TaskError } from './errors.ts';
 import { BUG, SPAWN_STATUS, TEARDOWN_STATUS } from './exit.ts';
 import { writeText } from './output.ts';
+import { oneLine } from './text.ts';
 
 const OLDEST_NODE = [20, 19] as const;
 
@@ -42,7 +43,7 @@ export function assertNode(version: string): void {
 /** One line on standard error; where that cannot be written to, the exit status has to do. */
 export function report(command: Command, line: string): void {
   try {
-    writeText(2, `${command}: ${line}\n`);
+    writeText(2, `${command}: ${oneLine(line)}\n`);
   } catch {
     // A full disk, perhaps: there is nobody left to tell.
   }

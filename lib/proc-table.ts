@@ -165,7 +165,7 @@ export class ProcTable implements ProcessTable {
 
   argv(pid: number): readonly string[] {
     const length = readInto(`/proc/${pid}/cmdline`, MOST_ARGV) ?? 0;
-    return length === 0 ? [] : buffer.toString('latin1', 0, length).replace(/\0$/, '').split('\0');
+    return length === 0 ? [] : buffer.toString('utf8', 0, length).replace(/\0$/, '').split('\0');
   }
 
   stdio(pid: number): readonly [string, string, string] {
@@ -265,9 +265,9 @@ function showsInodes(path: string): boolean {
   }
 }
 
-/** A flock on this very directory through this very descriptor. */
+/** A shared flock on this very directory through this very descriptor. */
 function isHold({ pid, fd }: Link, { identity }: HeldRoot): boolean {
-  if (!/^lock:.* FLOCK /m.test(readText(`/proc/${pid}/fdinfo/${fd}`))) return false;
+  if (!/^lock:.* FLOCK +\S+ +READ /m.test(readText(`/proc/${pid}/fdinfo/${fd}`))) return false;
   try {
     return isIdentity(statSync(`/proc/${pid}/fd/${fd}`, { bigint: true }), identity);
   } catch {

@@ -61,7 +61,7 @@ export function parseStat(pid: number, text: string): ProcessInfo | undefined {
   const dead = state === 'X' || state === 'x' || (state === 'Z' && Number(threads) <= 1);
   // PF_KTHREAD
   const kernel = (Number(flags) & 0x00200000) !== 0;
-  const name = text.slice(text.indexOf('(') + 1, text.lastIndexOf(')'));
+  const name = Buffer.from(text.slice(text.indexOf('(') + 1, text.lastIndexOf(')')), 'latin1').toString();
   return { pid, ppid: Number(ppid), start, tty: tty ?? '0', session: Number(session), name, kernel, dead };
 }
 

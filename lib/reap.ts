@@ -13,6 +13,7 @@ import type { Judgement, ReapTarget, Self } from './reap-target.ts';
 import { lineOf } from './reap-ties.ts';
 import { isBorn, type TaskRecord } from './record.ts';
 import { readReapSpare } from './shared-servers.ts';
+import { printable } from './text.ts';
 import { sleep } from './turn.ts';
 
 /** How long one may take to disappear after SIGKILL, in milliseconds. */
@@ -165,7 +166,7 @@ export function reportOf(
 
 /** "12 (sleep), 13 (node) and 4 more". */
 export function listNames(judged: readonly Pick<Judgement, 'process'>[]): string {
-  const named = judged.slice(0, 5).map(({ process: { pid, name } }) => `${pid} (${name})`);
+  const named = judged.slice(0, 5).map(({ process: { pid, name } }) => `${pid} (${printable(name)})`);
   const more = judged.length - named.length;
   return named.join(', ') + (more > 0 ? ` and ${more} more` : '');
 }

@@ -37,14 +37,18 @@ export interface RemoveOptions {
   readonly stop: () => boolean;
   /** Called now and then with what is removed so far. */
   readonly onProgress?: ((removed: Removed) => void) | undefined;
-  /** When a crew starts, in milliseconds from the beginning. */
-  readonly crewAfter?: number | undefined;
+  /** From how many entries on a crew may start; FEW by default. */
+  readonly crewFrom?: number | undefined;
 }
 
-/** A tree that is gone by then is not worth a thread. */
+/** A tree of fewer entries, or one that is gone after so many milliseconds, is not worth a thread. */
+const FEW = 256;
 const CREW_AFTER = 10;
-/** Entries between two turns of the event loop, in which signals are heard. */
+/** Entries between two turns of the event loop, in which signals are heard; on a slow file system so many milliseconds. */
 const TURN = 256;
+const LONGEST = 20;
+/** Entries between two looks at the clock. */
+const LOOK = 8;
 /** How often the end of the others is looked for, in milliseconds. */
 const INTERVAL = 1;
 /** How long walkers that were told to stop may take, in milliseconds: a file system that hangs must not hold us too. */
@@ -69,12 +73,13 @@ class Run {
   readonly #identity: Identity;
   readonly #options: RemoveOptions;
   readonly #begin = performance.now();
+  #turned = performance.now();
   #entries = 0;
   #bytes = 0;
   /** undefined before it is started, null when it has ended. */
   #crew: Crew | undefined | null;
   /** The free space when the crew started, in bytes. */
-  #freeBefore = 0;
+  #freeBefore: number | undefined;
   readonly #sharing: Sharing = {
     wanted: () => this.#crew?.board.sharing.wanted() ?? false,
     give: (fd, entries) => this.#crew?.board.sharing.give(fd, entries) ?? 0,
@@ -87,7 +92,8 @@ class Run {
   }
 
   get removed(): Removed {
-    const freed = this.#crew === undefined ? 0 : Math.max(0, freeSpace(this.#root) - this.#freeBefore);
+    const [before, now] = this.#crew === undefined ? [] : [this.#freeBefore, freeSpace(this.#root)];
+    const freed = before === undefined || now === undefined ? 0 : Math.max(0, now - before);
     return { entries: this.#entries + (this.#crew?.board.removed ?? 0), bytes: this.#bytes + freed };
   }
 
@@ -117,6 +123,8 @@ class Run {
   async endCrew(): Promise<void> {
     const crew = this.#crew;
     if (!crew) return;
+    // Ours first: what was given to us meanwhile is for the last walk.
+    crew.board.dismiss(0);
     for (const end = performance.now() + PATIENCE; crew.board.active > 0 && performance.now() < end; ) {
       crew.board.stop();
       await sleep(INTERVAL);
@@ -138,10 +146,10 @@ class Run {
 
   async #go(walk: Walk): Promise<void> {
     try {
-      await this.#callCrew();
       for (let steps = 1; !walk.isDone && !this.#isStopped(); steps++) {
         walk.step();
-        if (steps % TURN === 0) await this.#turn(walk);
+        if (steps % TURN === 0 || (steps % LOOK === 0 && performance.now() - this.#turned > LONGEST))
+          await this.#turn(walk);
       }
     } finally {
       walk.close();
@@ -151,6 +159,7 @@ class Run {
 
   async #turn(walk: Walk): Promise<void> {
     await nextTurn();
+    this.#turned = performance.now();
     this.#add(walk.takeCount());
     this.#options.onProgress?.(this.removed);
     await this.#callCrew();
@@ -158,9 +167,10 @@ class Run {
 
   /** Starts the crew when it is time, and lets it look after itself. */
   async #callCrew(): Promise<void> {
-    const { crewAfter = CREW_AFTER, uid } = this.#options;
+    const { crewFrom = FEW, uid } = this.#options;
     if (this.#crew) this.#crew.pulse(this.#entries + this.#crew.board.removed);
-    if (this.#crew !== undefined || !BY_DESCRIPTOR || performance.now() - this.#begin < crewAfter) return;
+    const isEarly = this.#entries < crewFrom || performance.now() - this.#begin < CREW_AFTER;
+    if (this.#crew !== undefined || !BY_DESCRIPTOR || isEarly) return;
     const { Crew } = await import('./crew.ts');
     this.#freeBefore = freeSpace(this.#root);
     this.#crew = new Crew(this.#root, uid);
@@ -187,12 +197,12 @@ function weigh(path: Name): number {
   }
 }
 
-/** Of the file system that a root is, or was, on; in bytes. */
-function freeSpace(root: string): number {
+/** Of the file system that a root is, or was, on; in bytes. Undefined where that cannot be read. */
+function freeSpace(root: string): number | undefined {
   try {
     const { bfree, bsize } = statfsSync(dirname(root));
     return bfree * bsize;
   } catch {
-    return 0;
+    return undefined;
   }
 }

@@ -16,6 +16,10 @@ import type { TaskRecord } from './record.ts';
 import { type Birth, dropRecord, publishRecord, renameToRemoving } from './record-file.ts';
 import { type Removal, type Removed, removeTree } from './remove.ts';
 import { discardUnborn, inspectRoot, type RootFinding } from './root.ts';
+import { oneLine, shorten } from './text.ts';
+
+/** How long a record's leftover_reason may become, in characters. */
+const MOST_REASON = 2000;
 
 export interface RetireContext extends ReapContext {
   readonly home: Home;
@@ -188,17 +192,13 @@ function markRemoving(home: Home, record: TaskRecord): void {
 /** Keeps the record as leftover, with the reason. A disk too full for that does not matter: the record that stands says enough. */
 function leave(home: Home, record: TaskRecord, own: boolean, reason: string, kept: readonly KeptEntry[] = []): Retired {
   try {
-    const first = kept[0] ? `, the first: ${kept[0].path}: ${kept[0].reason}` : '';
-    const leftover_reason = oneLine(`${record.tasktmp}: ${reason}${first}`);
+    const first = kept[0] ? `, the first: ${shorten(kept[0].path)}: ${kept[0].reason}` : '';
+    const leftover_reason = oneLine(`${record.tasktmp}: ${reason}${first}`).slice(0, MOST_REASON);
     publishRecord(home, { ...record, state: 'leftover', leftover_reason });
   } catch (error) {
     if (!(error instanceof TaskError) || error.code !== 'IO') throw error;
   }
   return { is: 'leftover', root: record.tasktmp, own, reason, kept };
-}
-
-function oneLine(text: string): string {
-  return text.replaceAll(/[\0\r\n]+/g, ' ').slice(0, 2000);
 }
 
 /** Step 7. */

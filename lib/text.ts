@@ -1,7 +1,25 @@
 /** Numbers and paths as people read them. */
 
+/** How much of a path a message shows, in characters. */
+const LONG = 1000;
+
 export function formatCount(count: number, one: string, many: string): string {
   return `${count} ${count === 1 ? one : many}`;
+}
+
+/** In one line and without what a terminal obeys: names of files and processes are anybody's. */
+export function oneLine(text: string): string {
+  return text.replaceAll(/[\p{Cc}\u2028\u2029]+/gu, ' ');
+}
+
+/** A process's name, which anybody may choose: with line breaks, or what a terminal obeys. */
+export function printable(name: string): string {
+  return name.replaceAll(/[\p{Cc}\u2028\u2029\uFFFD]/gu, '?');
+}
+
+/** The end of a path, where it is very long. */
+export function shorten(path: string): string {
+  return path.length > LONG ? `…${path.slice(-LONG)}` : path;
 }
 
 /** 1536 -> "1.5 KiB". */

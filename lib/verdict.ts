@@ -2,6 +2,7 @@
 import { comparePlace, type Machine } from './machine.ts';
 import { probeProcess } from './processes.ts';
 import type { TaskRecord } from './record.ts';
+import { printable } from './text.ts';
 
 /** A living process that keeps a task from being dead. */
 export interface Carrier {
@@ -62,7 +63,7 @@ export function describeVerdict(verdict: Exclude<Verdict, { is: 'dead' }>): stri
 function listCarriers(carriers: readonly Carrier[]): string {
   const named = carriers
     .slice(0, 5)
-    .map(({ pid, name, inner }) => `${pid} (${name}${inner ? ', of a task inside it' : ''})`);
+    .map(({ pid, name, inner }) => `${pid} (${printable(name)}${inner ? ', of a task inside it' : ''})`);
   const rest = carriers.length - named.length;
   return named.join(', ') + (rest > 0 ? ` and ${rest} more` : '');
 }

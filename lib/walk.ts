@@ -153,7 +153,10 @@ export class Walk {
 
   /** Half of the uppermost folder that has enough left: the largest part, and the fewest of them. */
   #share({ give }: Sharing): void {
-    for (const folder of this.#stack) {
+    const { length } = this.#stack;
+    // Those between the first and the last are closed.
+    for (let at = 0; at < length; at = Math.max(at + 1, length - OPEN_FOLDERS - 1)) {
+      const folder = this.#stack[at] as Folder;
       const { fd, entries } = folder;
       if (fd === undefined || entries.length < 2) continue;
       const half = Math.floor(entries.length / 2);

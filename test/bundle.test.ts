@@ -10,7 +10,11 @@ const made = readdirSync(dist).filter((name) => name.endsWith('.v8'));
 
 test.for(['task-spawn', 'task-teardown', 'task-status'])('V8 takes the code that was made for %s', (name) => {
   const file = made.find((each) => each.startsWith(`${name}.`)) as string;
-  expect(readFileSync(join(dist, `${name}.cjs`), 'utf8')).toContain(`/${file}`);
+  const { platform, arch, version } = process;
+  expect(file).toMatch(new RegExp(`^${name}\\.[0-9a-f]{16}\\.${platform}-${arch}-${version}\\.v8$`));
+  expect(readFileSync(join(dist, `${name}.cjs`), 'utf8')).toContain(
+    `/${file.slice(0, -`.${platform}-${arch}-${version}.v8`.length)}.`,
+  );
   const source = readFileSync(join(dist, `${name}.main.cjs`), 'latin1');
   const code = `(function (exports, require, module, __filename, __dirname) {${source}\n})`;
   expect(new Script(code, { cachedData: readFileSync(join(dist, file)) }).cachedDataRejected).toBe(false);
@@ -37,6 +41,6 @@ test('a launch of a new id loads its own code and nothing that only others need'
   const args = ['-f', '-qq', '-e', 'trace=open,openat', '-o', trace, 'task-spawn', 'a', '--', 'true'];
   expect(await sandbox.run('strace', args)).toMatchObject({ status: 0 });
   const opened = readFileSync(trace, 'latin1').matchAll(/"([^"]+\.(?:cjs|v8))", O_RDONLY\S*\) = \d/g);
-  const names = [...opened].map(([, path]) => basename(path as string).replace(/\.[0-9a-f]+\.v8/, '.v8'));
+  const names = [...opened].map(([, path]) => basename(path as string).replace(/\.[0-9a-f]{16}\..*\.v8/, '.v8'));
   expect(new Set(names)).toEqual(new Set(['task-spawn.cjs', 'task-spawn.main.cjs', 'task-spawn.v8']));
 });

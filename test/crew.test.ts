@@ -1,6 +1,7 @@
 /** A removal by several threads: it takes the same and leaves the same as by one (design section 8, cases B37, B45, B57). */
 import { existsSync, lstatSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { chown } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { describe, expect } from 'vitest';
@@ -26,7 +27,7 @@ function remove(root: string, stop: (steps: number) => boolean = () => false) {
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, PAUSE);
     return stop(++steps);
   };
-  return removeTree(root, identity, { uid: ME, crewAfter: 0, stop: slow });
+  return removeTree(root, identity, { uid: ME, crewFrom: 0, stop: slow });
 }
 
 async function walk(sandbox: Sandbox, job: WalkJob, prefix: readonly string[] = []): Promise<WalkOutcome> {
@@ -117,7 +118,39 @@ describe('any tree, by several walkers', () => {
   });
 });
 
+test('where no thread can be made one walker does all', async ({ memory }) => {
+  const threads = createRequire(import.meta.url)('node:worker_threads');
+  const { Worker } = threads;
+  const root = join(memory.base, 'root');
+  plantPlain(root, 20, 20);
+  threads.Worker = class {
+    constructor() {
+      throw Object.assign(new Error('EAGAIN'), { code: 'ERR_WORKER_INIT_FAILED' });
+    }
+  };
+  try {
+    expect(await remove(root)).toMatchObject({ entries: 1 + 20 * 21, keptCount: 0, stopped: false });
+  } finally {
+    threads.Worker = Worker;
+  }
+  expect(existsSync(root)).toBe(false);
+});
+
 describe('stopping', () => {
+  test('whenever it comes, no descriptor stays', async ({ memory }) => {
+    const before = readdirSync('/proc/self/fd').length;
+    for (let round = 0; round < 12; round++) {
+      const root = join(memory.base, String(round));
+      plantPlain(root, 60, 40);
+      // Some of these while the first walker has nothing left, and is given something at that very moment.
+      const end = performance.now() + 150 + round * 25;
+      const { stopped } = await remove(root, () => performance.now() > end);
+      if (stopped) await remove(root);
+      expect(existsSync(root)).toBe(false);
+    }
+    await until('all threads have ended', () => readdirSync('/proc/self/fd').length <= before + 3);
+  });
+
   test('all walkers stop, no descriptor and no thread stays, and another removal finishes', async ({ memory }) => {
     const root = join(memory.base, 'root');
     plantPlain(root, 100, 100);

@@ -1,9 +1,13 @@
 /** The table of Linux against real processes: cases B83, B89; bounded reads, reused pids. */
+import { lstatSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
 import { execa } from 'execa';
+import { dir } from 'tmp-promise';
 import { describe, expect, test } from 'vitest';
 import { readMemory } from '../lib/proc-read.ts';
 import { readProcessTable } from '../lib/process-table.ts';
 import { signalProcess } from '../lib/processes.ts';
+import { which } from './helpers/shells.ts';
 import { stateOf } from './helpers/tasks.ts';
 import { until } from './helpers/until.ts';
 
@@ -104,4 +108,40 @@ describe('signalProcess', () => {
       expect(readProcessTable().get(pid)?.dead).toBe(false);
     });
   });
+});
+
+test.runIf(which('flock')).each([
+  ['a shared lock on it is the hold', '-s', true],
+  ['an exclusive one is somebody else’s', '-x', false],
+])('of a root: %s', async (_, kind, isHold) => {
+  const { path, cleanup } = await dir({ tmpdir: '/tmp', prefix: 'ts' });
+  const { dev, ino, birthtimeNs } = lstatSync(path, { bigint: true });
+  const identity = { tmp_dev: String(dev), tmp_ino: String(ino), tmp_btime: String(birthtimeNs) };
+  const script = `exec 9<"$1"; flock ${kind} 9; exec sleep 1000`;
+  const child = execa('sh', ['-c', script, 'sh', path], { reject: false });
+  try {
+    const pid = child.pid as number;
+    await until('it is sleep', () => readProcessTable().get(pid)?.name === 'sleep');
+    expect(readProcessTable().holders({ path, identity }).includes(pid)).toBe(isHold);
+  } finally {
+    child.kill('SIGKILL');
+    await child;
+    await cleanup();
+  }
+});
+
+test('a name is what its bytes say in UTF-8', async () => {
+  const { path, cleanup } = await dir({ tmpdir: '/tmp', prefix: 'ts', unsafeCleanup: true });
+  const program = join(path, 'café');
+  symlinkSync('/bin/sleep', program);
+  const child = execa(program, ['1000'], { reject: false });
+  try {
+    const pid = child.pid as number;
+    await until('it has its name', () => readProcessTable().get(pid)?.name === 'café');
+    expect(readProcessTable().argv(pid)).toEqual([program, '1000']);
+  } finally {
+    child.kill('SIGKILL');
+    await child;
+    await cleanup();
+  }
 });

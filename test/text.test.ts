@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { formatAge, formatBytes, formatCount, quoteForPeople } from '../lib/text.ts';
+import { formatAge, formatBytes, formatCount, oneLine, printable, quoteForPeople, shorten } from '../lib/text.ts';
 
 test.each([
   [0, '0 B'],
@@ -54,4 +54,11 @@ describe('quoteForPeople', () => {
     const read = execFileSync('sh', ['-c', `printf '%s\\0' ${words}`], { encoding: 'utf8' });
     expect(read.split('\0').slice(0, -1)).toEqual(paths.map((path) => Buffer.from(path).toString()));
   });
+});
+
+test('a message is one line, and tells a terminal nothing', () => {
+  expect(oneLine('a\r\nb\x1b[31mc\x9bd\x7fe\u2028f é')).toBe('a b [31mc d e f é');
+  expect(printable('a\n\x1b[31mé')).toBe('a??[31mé');
+  expect(shorten('/x'.repeat(5000))).toHaveLength(1001);
+  expect(shorten('/x')).toBe('/x');
 });

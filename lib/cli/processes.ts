@@ -1,6 +1,7 @@
 /** A teardown's processes as people read them, one line for what was ended and one for each that was spared. */
 import type { ProcessTable } from '../process-table.ts';
 import type { ProcessReport } from '../reap-report.ts';
+import { printable } from '../text.ts';
 
 /** Collects what the looks at the processes gave, over all ids of a command. */
 export class SeenProcesses {
@@ -33,9 +34,4 @@ export function formatProcesses(processes: readonly ProcessReport[]): string[] {
     .filter(({ action }) => action === 'spared')
     .map((each) => `spared ${name(each)}: ${each.reason}; ${each.remedy}`);
   return [...list('would end'), ...list('ended'), ...list('killed'), ...list('survived'), ...spared];
-}
-
-/** Anybody may give a process a name with line breaks or escape codes in it. */
-export function printable(text: string): string {
-  return text.replaceAll(/[^ -~]/g, '?');
 }

@@ -6,9 +6,8 @@ import { report } from '../main.ts';
 import { writeText } from '../output.ts';
 import { assertTaskId, locateBase, locateHome } from '../paths.ts';
 import { type Listing, listTasks, type TaskProcess, type TaskStatus } from '../status.ts';
-import { formatAge, formatBytes, formatCount, quoteForPeople } from '../text.ts';
+import { formatAge, formatBytes, formatCount, oneLine, printable, quoteForPeople } from '../text.ts';
 import { parseOptions } from './options.ts';
-import { printable } from './processes.ts';
 
 export const HELP = `usage: task-status [options] [<id> ...]
 
@@ -73,8 +72,8 @@ function formatTable({ tasks, unrecorded }: Listing, now: number): string {
     return [
       line,
       ...processes,
-      ...(task?.reason ? [`    ${task.reason}`] : []),
-      ...(task?.next ? [`    next: ${task.next}`] : []),
+      ...(task?.reason ? [`    ${oneLine(task.reason)}`] : []),
+      ...(task?.next ? [`    next: ${oneLine(task.next)}`] : []),
     ];
   });
   const strays = unrecorded.map((path) => `    rm -rf -- ${quoteForPeople(path)}\n`);

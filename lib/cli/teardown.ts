@@ -18,7 +18,7 @@ import {
   type TeardownResult,
   teardownTask,
 } from '../teardown.ts';
-import { formatBytes, formatCount } from '../text.ts';
+import { formatBytes, formatCount, shorten } from '../text.ts';
 import { nextTurn } from '../turn.ts';
 import { lockWait, parseDuration, parseOptions } from './options.ts';
 import { formatProcesses, SeenProcesses } from './processes.ts';
@@ -210,7 +210,7 @@ function reportResult(id: string, result: TeardownResult, strict: boolean): Repo
     case 'leftover': {
       const { root, own, reason, kept } = result;
       const status = strict ? statusOf('task-teardown', new TaskError(own ? 'SURVIVED' : 'NOT_OURS', reason)) : 0;
-      const what = kept.map((entry) => `; ${JSON.stringify(entry.path)}: ${entry.reason}`).join('');
+      const what = kept.map((entry) => `; ${JSON.stringify(shorten(entry.path))}: ${entry.reason}`).join('');
       return {
         id,
         outcome: result.is,

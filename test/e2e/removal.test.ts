@@ -104,6 +104,9 @@ describe.skipIf(!which('strace'))('what is not a success', () => {
       const root = await plant(memory, 200, 200);
       const teardown = memory.start('task-teardown', ['a']);
       await until('threads are at work', () => readdirSync(root).length < 190);
+      // A pipe that others write to as well stays as it was (O_NONBLOCK is 04000).
+      const flags = /^flags:\s*(\d+)/m.exec(readFileSync(`/proc/${teardown.pid}/fdinfo/1`, 'latin1'))?.[1];
+      expect(Number.parseInt(flags as string, 8) & 0o4000).toBe(0);
       teardown.kill(signal);
       const { stderr } = await teardown;
       expect(await memory.record('a')).toMatchObject({ state: 'removing' });

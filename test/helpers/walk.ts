@@ -49,7 +49,7 @@ async function walkAll(job: WalkJob): Promise<WalkOutcome> {
     const { dev, ino, birthtimeNs } = fs.lstatSync(job.identityOf ?? root, { bigint: true });
     const identity = { tmp_dev: String(dev), tmp_ino: String(ino), tmp_btime: String(birthtimeNs) };
     try {
-      const options = { uid: process.geteuid?.() ?? 0, stop, ...(pause ? { crewAfter: 0 } : {}) };
+      const options = { uid: process.geteuid?.() ?? 0, stop, ...(pause ? { crewFrom: 0 } : {}) };
       const { entries: removed, keptCount, kept } = await removeTree(root, identity, options);
       outcome.shared += Math.max(0, removed - steps);
       outcome.removals.push({ entries: removed, keptCount, kept: [...kept], gone: !isThere(root) });
