@@ -3,7 +3,8 @@
  * memory, because a walker that calls the file system synchronously hears no messages.
  */
 import { closeSync, constants, openSync } from './fs.ts';
-import type { Entry, Sharing } from './walk.ts';
+import type { Sharing } from './walk.ts';
+import type { Entry } from './walk-folder.ts';
 
 /** Walkers at most; a crew has fewer as long as they keep the processors busy. Bounds the memory (docs/bench.md). */
 export const MOST_WALKERS = 6;

@@ -11,7 +11,8 @@ import { fstatSync, lstatSync, statfsSync } from './fs.ts';
 import { type Identity, isIdentity } from './identity.ts';
 import type { KeptEntry } from './kept.ts';
 import { nextTurn, sleep } from './turn.ts';
-import { BY_DESCRIPTOR, type Name, type Sharing, Walk } from './walk.ts';
+import { type Sharing, Walk } from './walk.ts';
+import { BY_DESCRIPTOR, type Name } from './walk-folder.ts';
 
 export interface Removed {
   /** Removed entries, the root included. */

@@ -7,32 +7,26 @@
  * A folder is tried with rmdir first: a mount point says EBUSY before anything in it was looked at. Names are bytes.
  * Where there is no /proc/self/fd (macOS) the same walk goes by path: see docs/limits.md.
  */
-import type { Dir } from 'node:fs';
 import { errnoOf, TaskError } from './errors.ts';
-import {
-  chmodSync,
-  closeSync,
-  constants,
-  fchmodSync,
-  fstatSync,
-  lstatSync,
-  opendirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  rmdirSync,
-  unlinkSync,
-} from './fs.ts';
+import { closeSync, constants, fchmodSync, fstatSync, lstatSync, openSync, rmdirSync, unlinkSync } from './fs.ts';
 import { explainKept, type KeptEntry } from './kept.ts';
-import { O_PATH } from './o-path.ts';
-
-/** Text, or bytes where those are no valid UTF-8. */
-export type Name = string | Buffer;
-
-export interface Entry {
-  readonly name: Name;
-  isDirectory(): boolean;
-}
+import {
+  BY_DESCRIPTOR,
+  closeFolder,
+  type Entry,
+  endListing,
+  FOLDER,
+  type Folder,
+  isOdd,
+  keyOf,
+  LARGE,
+  mountOf,
+  type Name,
+  openFolder,
+  readAll,
+  readSome,
+  stick,
+} from './walk-folder.ts';
 
 /** How a walker parts its work with others that have none. */
 export interface Sharing {
@@ -53,9 +47,6 @@ export interface WalkOptions {
 
 /** Open folders at most, each with its listing; deeper trees are walked by closing the upper ones. */
 const OPEN_FOLDERS = 32;
-/** Folders of more bytes than this are read NAMES at a time: bounds the memory for a folder of any size. */
-const LARGE = 64 * 1024;
-const NAMES = 1024;
 /** How often a folder is walked from its first name to its last while it is not empty: something is still writing. */
 const WALKS = 4;
 /** How many kept entries are listed by name. */
@@ -65,32 +56,6 @@ const WORTH = 64;
 
 /** Somebody else removed it: done, but not by us. */
 const GONE = 'ENOENT';
-
-const FOLDER = constants.O_DIRECTORY | constants.O_NOFOLLOW;
-export const BY_DESCRIPTOR = process.platform === 'linux';
-
-interface Folder {
-  readonly name: Name;
-  readonly dev: bigint;
-  readonly ino: bigint;
-  readonly uid: number;
-  readonly isLarge: boolean;
-  /** undefined while closed to keep OPEN_FOLDERS. */
-  fd: number | undefined;
-  /** What was listed and is not done; the last comes first. */
-  entries: Entry[];
-  /** The listing under way. Removing what it gave does not disturb it, and names made behind it do not prolong it. */
-  listing: Dir | undefined;
-  listed: boolean;
-  /** Whether names are read as bytes: only where a name is no valid UTF-8, as that is slower. */
-  asBytes: boolean;
-  hasOdd: boolean;
-  /** Names (latin1) that could not go: not tried again. */
-  stuck: Set<string> | undefined;
-  /** Another walker has, or had, a part of it: whether it is empty is not for this walk to say. */
-  shared: boolean;
-  walks: number;
-}
 
 export class Walk {
   readonly kept: KeptEntry[] = [];
@@ -373,84 +338,6 @@ export class Walk {
   }
 }
 
-function readAll(folder: Folder, path: Name): Entry[] {
-  folder.listed = true;
-  const encoding = (folder.asBytes ? 'buffer' : 'utf8') as BufferEncoding;
-  return readdirSync(path as string, { withFileTypes: true, encoding }) as Entry[];
-}
-
-function readSome(folder: Folder, path: Name): Entry[] {
-  const encoding = (folder.asBytes ? 'buffer' : 'utf8') as BufferEncoding;
-  folder.listing ??= opendirSync(path as string, { encoding, bufferSize: NAMES });
-  const entries: Entry[] = [];
-  while (entries.length < NAMES) {
-    const entry = folder.listing.readSync();
-    if (!entry) {
-      endListing(folder);
-      break;
-    }
-    entries.push(entry);
-  }
-  return entries;
-}
-
-function endListing(folder: Folder): void {
-  folder.listed = true;
-  folder.listing?.closeSync();
-  folder.listing = undefined;
-}
-
-function isOdd({ name }: Entry): boolean {
-  return (name as string).includes('\uFFFD');
-}
-
-function stick(folder: Folder, name: Name): void {
-  folder.stuck ??= new Set();
-  folder.stuck.add(keyOf(name));
-}
-
-function keyOf(name: Name): string {
-  return Buffer.from(name as string).toString('latin1');
-}
-
-function closeFolder(folder: Folder): void {
-  folder.listing?.closeSync();
-  folder.listing = undefined;
-  folder.entries = [];
-  folder.listed = false;
-  if (folder.fd !== undefined) closeSync(folder.fd);
-  folder.fd = undefined;
-}
-
-/**
- * Opens a folder without following anything. `prove` throws unless it is one that may be touched. One of ours without
- * permissions is opened up, through a handle and only after that proof.
- */
-function openFolder(path: Name, uid: number, prove: (fd: number) => void): number {
-  let fd: number;
-  try {
-    fd = openSync(path, constants.O_RDONLY | FOLDER);
-  } catch (error) {
-    if (errnoOf(error) !== 'EACCES' || !BY_DESCRIPTOR) throw error;
-    const handle = openSync(path, O_PATH | FOLDER);
-    try {
-      prove(handle);
-      if (fstatSync(handle).uid !== uid) throw error;
-      chmodSync(`/proc/self/fd/${handle}`, 0o700);
-      return openSync(`/proc/self/fd/${handle}`, constants.O_RDONLY | constants.O_DIRECTORY);
-    } finally {
-      closeSync(handle);
-    }
-  }
-  try {
-    prove(fd);
-    return fd;
-  } catch (error) {
-    closeSync(fd);
-    throw error;
-  }
-}
-
 /** The errno of a call that fails. */
 function attempt<T>(call: (argument: T) => void, argument: T): string | undefined {
   try {
@@ -478,10 +365,4 @@ function isNotEmpty(errno: string): boolean {
 
 function isDenied(errno: string): boolean {
   return errno === 'EACCES' || errno === 'EPERM';
-}
-
-/** The mount a descriptor is on: a bind mount of the same file system has the same device, but another id. */
-function mountOf(fd: number): string {
-  const id = BY_DESCRIPTOR && /^mnt_id:\s*(\d+)/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1'))?.[1];
-  return id || `device ${fstatSync(fd).dev}`;
 }
