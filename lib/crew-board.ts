@@ -27,6 +27,9 @@ const PLACES = 3;
 /** Bytes before the names, and for the names of one place. */
 const HEAD = 1024;
 const ROOM = 64 * 1024;
+/** What stands before a name; a zero byte stands behind it. */
+const IS_FOLDER = 0x64;
+const IS_OTHER = 0x66;
 
 /** A part of a tree: entries of a folder. */
 export interface Part {
@@ -114,13 +117,11 @@ export class CrewBoard {
     let length = 0;
     let taken = 0;
     for (const entry of entries) {
-      const line = Buffer.from(
-        `${entry.isDirectory() ? 'd' : 'f'}`.concat(typeof entry.name === 'string' ? entry.name : ''),
-      );
-      const bytes = typeof entry.name === 'string' ? line : Buffer.concat([line, entry.name]);
-      if (length + bytes.length + 1 > ROOM) break;
-      bytes.copy(names, length);
-      length += bytes.length + 1;
+      const name = Buffer.from(entry.name as string);
+      if (length + name.length + 2 > ROOM) break;
+      names[length] = entry.isDirectory() ? IS_FOLDER : IS_OTHER;
+      name.copy(names, length + 1);
+      length += name.length + 2;
       names[length - 1] = 0;
       taken++;
     }
@@ -191,7 +192,7 @@ function readEntries(names: Buffer): Entry[] {
     const text = names.toString('utf8', from + 1, to);
     // A copy of what is no valid UTF-8: the memory is used again.
     const name = text.includes('\uFFFD') ? Buffer.from(names.subarray(from + 1, to)) : text;
-    entries.push({ name, isDirectory: names[from] === 0x64 ? yes : no });
+    entries.push({ name, isDirectory: names[from] === IS_FOLDER ? yes : no });
     from = to + 1;
   }
   return entries;

@@ -1,6 +1,6 @@
 /** Narrow pins: `config/tmpdir-vars` names variables, one a line, that are set to the root as TMPDIR is by the pin. */
-import { messageOf, TaskError, unlessMissing } from './errors.ts';
-import { readFileSync } from './fs.ts';
+import { readConfigList } from './config-list.ts';
+import { messageOf, TaskError } from './errors.ts';
 import { configFile, type Home } from './home.ts';
 
 /** Names that mean something else to us, to every program, or to a shell, which may refuse to set them. */
@@ -10,14 +10,13 @@ const TAKEN =
 /** The names, in their order; blank lines and lines that begin with "#" say nothing. @throws TaskError CONFIG */
 export function readNarrowPins(home: Home): string[] {
   const path = configFile(home, 'tmpdir-vars');
-  let text: string | undefined;
+  let names: string[];
   try {
-    text = unlessMissing(() => readFileSync(path, 'utf8'));
+    names = readConfigList(path);
   } catch (error) {
     throw new TaskError('CONFIG', `${path} cannot be read: ${messageOf(error)}`);
   }
-  const names = (text ?? '').split('\n').map((line) => line.trim());
-  return [...new Set(names.filter((name) => name !== '' && !name.startsWith('#')))].map((name) => {
+  return names.map((name) => {
     if (/^[A-Za-z_][A-Za-z0-9_]*$/.test(name) && !TAKEN.test(name)) return name;
     throw new TaskError('CONFIG', `${path}: ${JSON.stringify(name)} is not a variable that can be set: mend that line`);
   });

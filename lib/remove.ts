@@ -141,7 +141,7 @@ class Run {
       uid: this.#options.uid,
       sharing: this.#sharing,
       // One more call for each file would cost a large tree a third of its time (measured).
-      weigh: this.#crew === undefined ? (path) => (this.#crew === undefined ? weigh(path) : 0) : undefined,
+      weigh: (path) => (this.#crew === undefined ? weigh(path) : 0),
     });
   }
 

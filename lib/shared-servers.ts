@@ -3,8 +3,8 @@
  * section 10, B12). A name is nothing that proves anything: it only ever spares. `config/reap-spare` adds names.
  */
 import { basename } from 'node:path';
-import { messageOf, TaskError, unlessMissing } from './errors.ts';
-import { readFileSync } from './fs.ts';
+import { readConfigList } from './config-list.ts';
+import { messageOf, TaskError } from './errors.ts';
 import { configFile, type Home } from './home.ts';
 
 interface Server {
@@ -68,8 +68,7 @@ export function sharedServer(name: string, argv: readonly string[], extra: Reado
 export function readReapSpare(home: Home): ReadonlySet<string> {
   const path = configFile(home, 'reap-spare');
   try {
-    const lines = (unlessMissing(() => readFileSync(path, 'utf8')) ?? '').split('\n').map((line) => line.trim());
-    return new Set(lines.filter((line) => line !== '' && !line.startsWith('#')));
+    return new Set(readConfigList(path));
   } catch (error) {
     throw new TaskError(
       'CONFIG',

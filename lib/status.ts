@@ -1,10 +1,10 @@
 /** The operation behind task-status: what exists, what is live, what was kept and why. Reads only, takes no lock. */
 import { join } from 'node:path';
-import { readdirSync, realpathSync } from './fs.ts';
+import { realpathSync } from './fs.ts';
 import type { Home } from './home.ts';
 import { comparePlace, type Machine } from './machine.ts';
 import { isTaskId, rootPrefix } from './paths.ts';
-import { readMemory } from './proc-read.ts';
+import { namesIn, readMemory } from './proc-read.ts';
 import type { ProcessInfo } from './processes.ts';
 import type { Evidence } from './reap-target.ts';
 import type { TaskRecord } from './record.ts';
@@ -189,14 +189,6 @@ function isUnrecorded(home: Home, path: string, prefix: string): boolean {
 function physical(base: string): string[] {
   try {
     return [realpathSync(base)];
-  } catch {
-    return [];
-  }
-}
-
-function namesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder);
   } catch {
     return [];
   }

@@ -14,7 +14,11 @@ test('what a first look missed is ended by the second, and after an end it is lo
   const leak = (pid: number) => [{ pid, own: 'task' }];
   looks.left = [[], leak(101), [], leak(102), [], []];
   const ended: number[] = [];
-  const context = { home: { config: '/nowhere' } as Home, stop: () => false, onProcess: ({ pid }: ProcessReport) => ended.push(pid) };
+  const context = {
+    home: { config: '/nowhere' } as Home,
+    stop: () => false,
+    onProcess: ({ pid }: ProcessReport) => ended.push(pid),
+  };
   expect(await reapTask(context, 'a', TARGET)).toBe(true);
   expect(ended).toEqual([101, 102]);
   expect(looks.left).toEqual([]);
