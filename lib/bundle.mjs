@@ -5,7 +5,7 @@
  */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { build } from 'esbuild';
@@ -54,33 +54,37 @@ async function bundle(entryPoints) {
   }
 }
 
-/** What loads a command: its code and, where this Node takes it, V8's, which itself compares only versions, flags and length. */
-const loader = (/** @type {string} */ name, /** @type {string} */ cache, /** @type {string} */ atExit) => `'use strict';
+/**
+ * What loads a command from the folder `dist`: its code and, where this Node takes it, V8's, which itself compares only
+ * versions, flags and length. The shims evaluate this text: require() of it would cost each start a millisecond and a half.
+ */
+const loader = (/** @type {string} */ name, /** @type {string} */ cache, /** @type {string} */ atExit) => `(dist) => {
 const { readFileSync } = require('fs');
-const { Script } = require('vm');
-const filename = __dirname + '/${name}.main.cjs';
+const filename = dist + '${name}.cjs';
 let cachedData;
 try {
-  cachedData = readFileSync(__dirname + \`/${cache}.\${process.platform}-\${process.arch}-\${process.version}.v8\`);
+  cachedData = readFileSync(dist + \`${cache}.\${process.platform}-\${process.arch}-\${process.version}.v8\`);
 } catch {}
-const code = '(function (exports, require, module, __filename, __dirname) {' + readFileSync(filename, 'latin1') + '\\n})';
-const script = new Script(code, { filename, cachedData });
-${atExit}script.runInThisContext().call(exports, exports, require, module, filename, __dirname);
+const code = '(function (require, __filename, __dirname) {' + readFileSync(filename, 'latin1') + '\\n})';
+const script = new (require('vm').Script)(code, { filename, cachedData });
+${atExit}script.runInThisContext()(require('module').createRequire(filename), filename, dist);
+}
 `;
 
 /** @param {string} name @param {string[]} args @param {string} folder */
 function warm(name, args, folder) {
-  const main = `dist/${name}.main.cjs`;
-  renameSync(`dist/${name}.cjs`, main);
-  const hash = createHash('sha256').update(readFileSync(main)).digest('hex').slice(0, 16);
+  const hash = createHash('sha256')
+    .update(readFileSync(`dist/${name}.cjs`))
+    .digest('hex')
+    .slice(0, 16);
   const cache = `${name}.${hash}.${process.platform}-${process.arch}-${process.version}.v8`;
   const save = `const { exit } = process;
 process.exit = (status) => {
-  require('fs').writeFileSync(__dirname + '/${cache}', script.createCachedData());
+  require('fs').writeFileSync(dist + '${cache}', script.createCachedData());
   exit(status);
 };
 `;
-  writeFileSync(`dist/${name}.cjs`, loader(name, '', save));
+  writeFileSync(`dist/${name}.load.js`, loader(name, '', save));
   const env = { ...process.env, FM_HOME: join(folder, 'home'), FM_TASK_TMP_BASE: folder };
   try {
     execFileSync(`bin/${name}`, args, { env, stdio: 'pipe' });
@@ -88,7 +92,7 @@ process.exit = (status) => {
   } catch (error) {
     process.stderr.write(`${name} will start some milliseconds slower: ${error}\n`);
   }
-  writeFileSync(`dist/${name}.cjs`, loader(name, `${name}.${hash}`, ''));
+  writeFileSync(`dist/${name}.load.js`, loader(name, `${name}.${hash}`, ''));
 }
 
 process.chdir(dirname(import.meta.dirname));

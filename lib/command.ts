@@ -29,7 +29,7 @@ export function findCommand(name: string, path: string | undefined): FoundComman
   const candidates = (path ?? DEFAULT_PATH)
     .split(':')
     .map((folder) => (folder === '' ? `./${name}` : `${folder}/${name}`));
-  const file = candidates.find(isExecutable) ?? candidates.find(isThere);
+  const file = candidates.find((candidate) => lookAtFile(candidate) === 'runnable') ?? candidates.find(isThere);
   if (file === undefined) throw notFound(name);
   assertRunnable(name, file);
   return { file };
@@ -53,23 +53,22 @@ function notRunnable(name: string, why: string): TaskError {
 }
 
 function assertRunnable(name: string, file: string): void {
-  if (!isThere(file)) throw notFound(name);
-  if (isFolder(file)) throw notRunnable(name, 'is a directory, not a command');
-  if (!isExecutable(file)) throw notRunnable(name, 'cannot be executed: check its mode (chmod +x) and mount (noexec)');
+  switch (lookAtFile(file)) {
+    case 'missing':
+      throw notFound(name);
+    case 'folder':
+      throw notRunnable(name, 'is a directory, not a command');
+    case 'barred':
+      throw notRunnable(name, 'cannot be executed: check its mode (chmod +x) and mount (noexec)');
+  }
   let script = file;
   for (let depth = 0; depth < SCRIPTS; depth++) {
     const interpreter = interpreterOf(script);
     if (interpreter === undefined) return;
-    if (!isThere(interpreter))
-      throw notRunnable(
-        name,
-        `its interpreter ${show(interpreter)} does not exist: check the first line of ${show(script)}`,
-      );
-    if (isFolder(interpreter) || !isExecutable(interpreter)) {
-      throw notRunnable(
-        name,
-        `its interpreter ${show(interpreter)} cannot be executed: check the first line of ${show(script)}`,
-      );
+    const found = lookAtFile(interpreter);
+    if (found !== 'runnable') {
+      const wrong = found === 'missing' ? 'does not exist' : 'cannot be executed';
+      throw notRunnable(name, `its interpreter ${show(interpreter)} ${wrong}: check the first line of ${show(script)}`);
     }
     script = interpreter;
   }
@@ -94,32 +93,23 @@ function interpreterOf(file: string): string | undefined {
   }
 }
 
-/** Whether a file is there; one that cannot be looked at counts as there (exec says EACCES). */
-function isThere(file: string): boolean {
+/** What a file is to exec; one that cannot be looked at is there and barred (exec says EACCES). */
+function lookAtFile(file: string): 'missing' | 'folder' | 'barred' | 'runnable' {
   try {
-    return unlessMissing(() => statSync(bytes(file), { throwIfNoEntry: false })) !== undefined;
-  } catch {
-    return true;
-  }
-}
-
-function isFolder(file: string): boolean {
-  try {
-    return statSync(bytes(file)).isDirectory();
-  } catch {
-    return false;
-  }
-}
-
-function isExecutable(file: string): boolean {
-  try {
+    const stat = unlessMissing(() => statSync(bytes(file), { throwIfNoEntry: false }));
+    if (!stat) return 'missing';
+    if (stat.isDirectory()) return 'folder';
     // The cheap question first: this is asked for each folder of PATH.
-    if (!statSync(bytes(file), { throwIfNoEntry: false })?.isFile()) return false;
+    if (!stat.isFile()) return 'barred';
     accessSync(bytes(file), constants.X_OK);
-    return true;
+    return 'runnable';
   } catch {
-    return false;
+    return 'barred';
   }
+}
+
+function isThere(file: string): boolean {
+  return lookAtFile(file) !== 'missing';
 }
 
 function bytes(text: string): Buffer {

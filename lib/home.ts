@@ -1,9 +1,16 @@
 /** The home: the directory that scopes tasks. Opened by all commands, made only by spawn (home-make.ts). */
-import { join } from 'node:path';
 import { messageOf, TaskError, unlessMissing } from './errors.ts';
 import { chmodSync, closeSync, constants, fstatSync, lstatSync, openSync, readFileSync, realpathSync } from './fs.ts';
 import { assertTrusted } from './ownership.ts';
-import { assertPlainPath, deriveTag, type Environment, type HomeSetting, homePaths, locateHome } from './paths.ts';
+import {
+  assertPlainPath,
+  deriveTag,
+  type Environment,
+  type HomeSetting,
+  homePaths,
+  inFolder,
+  locateHome,
+} from './paths.ts';
 import { hasTaskRecords } from './record-file.ts';
 
 export interface Home {
@@ -134,5 +141,5 @@ function orphaned(what: string): TaskError {
 
 /** A file of the home's config folder. */
 export function configFile(home: Home, name: string): string {
-  return join(home.config, name);
+  return inFolder(home.config, name);
 }

@@ -2,7 +2,7 @@
  * The shared derivation: from settings and an id to every path of a task. Both commands use it; nothing else in the
  * tree spells the names below. Pure: it looks at no file.
  */
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { TaskError } from './errors.ts';
 import { sha256 } from './sha256.ts';
 
@@ -51,21 +51,24 @@ export function locateHome(option: string | undefined, env: Environment): HomeSe
   if (!xdg && !env.HOME) {
     throw new TaskError('CONFIG', 'no home: HOME is not set; give --home DIR or set FM_HOME');
   }
-  return xdg
-    ? settle('XDG_STATE_HOME', join(xdg, 'task-spawn'))
-    : settle('HOME', join(env.HOME as string, '.local/state/task-spawn'));
+  return xdg ? settle('XDG_STATE_HOME', `${xdg}/task-spawn`) : settle('HOME', `${env.HOME}/.local/state/task-spawn`);
 }
 
 function settle(source: string, path: string): HomeSetting {
   assertPlainPath(source, path);
   try {
-    return { source, path: resolve(path) };
+    return { source, path: isTidy(path) ? path : resolve(path) };
   } catch {
     throw new TaskError(
       'CONFIG',
       `${source} ${path} is relative and the current directory no longer exists: give it in full`,
     );
   }
+}
+
+/** Whether resolve() has nothing to do: it is asked at each start, and most often this is the answer. */
+function isTidy(path: string): boolean {
+  return path.startsWith('/') && !/\/\.{0,2}(\/|$)/.test(path);
 }
 
 export interface BaseSetting {
@@ -88,16 +91,24 @@ export function locateBase(option: string | undefined, env: Environment): BaseSe
   return { path, source };
 }
 
+/**
+ * The path of a name in a folder, which is physical. (join() reads both letter by letter, in code that is cold at each
+ * start: a millisecond in all.)
+ */
+export function inFolder(folder: string, name: string): string {
+  return folder === '/' ? `/${name}` : `${folder}/${name}`;
+}
+
 /** The folders and files of a home. */
 export function homePaths(home: string) {
-  const state = join(home, 'state');
+  const state = inFolder(home, 'state');
   return {
-    config: join(home, 'config'),
+    config: inFolder(home, 'config'),
     state,
-    homeId: join(state, 'home-id'),
+    homeId: inFolder(state, 'home-id'),
     // No id begins or ends so: these cannot be a task's.
-    homeIdStaging: join(state, '.home-id'),
-    homeLock: join(state, '.lock'),
+    homeIdStaging: inFolder(state, '.home-id'),
+    homeLock: inFolder(state, '.lock'),
   };
 }
 
@@ -108,7 +119,7 @@ export function deriveTag(homeId: string, home: string, uid: number): string {
 
 /** The root of a task. The tag is of fixed length, so that no two pairs of tag and id give one name. */
 export function deriveRoot(base: string, tag: string, id: string): string {
-  return join(base, `${rootPrefix(tag)}${id}`);
+  return inFolder(base, `${rootPrefix(tag)}${id}`);
 }
 
 /** What the names of all roots of a home begin with; for listing only, never for removing. */
@@ -118,7 +129,7 @@ export function rootPrefix(tag: string): string {
 
 /** Where a Go tool puts its scratch inside a root. */
 export function gotmpOf(root: string): string {
-  return join(root, 'gotmp');
+  return inFolder(root, 'gotmp');
 }
 
 export interface TaskPaths {
@@ -136,10 +147,10 @@ const REMOVING = '.meta.removing';
 
 export function taskPaths(state: string, id: string): TaskPaths {
   return {
-    record: join(state, id + RECORD),
-    removing: join(state, id + REMOVING),
-    staging: join(state, `${id}.meta.new`),
-    lock: join(state, `${id}.lock`),
+    record: inFolder(state, id + RECORD),
+    removing: inFolder(state, id + REMOVING),
+    staging: inFolder(state, `${id}.meta.new`),
+    lock: inFolder(state, `${id}.lock`),
   };
 }
 

@@ -6,20 +6,30 @@ import { isUtf8 } from 'node:buffer';
 import { TaskError } from './errors.ts';
 import { isTaskId } from './paths.ts';
 
-const HEX_128 = /^[0-9a-f]{32}$/;
-const NUMBER = /^\d+$/;
-const NUMBER_OR_NONE = /^\d*$/;
-const PATH = /^\//;
-const ANY = /^/;
+type Form = (value: string) => boolean;
+// An expression is compiled at every start: none where plain text does as well.
+const matches =
+  (form: RegExp): Form =>
+  (value) =>
+    form.test(value);
+const oneOf =
+  (...values: string[]): Form =>
+  (value) =>
+    values.includes(value);
+const HEX_128 = matches(/^[0-9a-f]{32}$/);
+const NUMBER = matches(/^\d+$/);
+const NUMBER_OR_NONE: Form = (value) => value === '' || NUMBER(value);
+const PATH: Form = (value) => value.startsWith('/');
+const ANY: Form = () => true;
 
 /** Our keys in the order in which they are written, each with what its value must look like. */
 const REQUIRED = {
-  schema: /^1$/,
+  schema: oneOf('1'),
   id: ANY,
   token: HEX_128,
   spawn_gen: HEX_128,
-  state: /^(creating|active|held|removing|leftover)$/,
-  created_at: /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/,
+  state: oneOf('creating', 'active', 'held', 'removing', 'leftover'),
+  created_at: matches(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
   home: PATH,
   base: PATH,
   base_dev: NUMBER,
@@ -28,16 +38,16 @@ const REQUIRED = {
   tmp_dev: NUMBER_OR_NONE,
   tmp_ino: NUMBER_OR_NONE,
   tmp_btime: NUMBER_OR_NONE,
-  tmpdir_pin: /^[01]$/,
-  host: /^\S+ \S+$/,
-  boot_id: /^\S+$/,
-  pid_ns: /^(\d+|-)$/,
+  tmpdir_pin: oneOf('0', '1'),
+  host: matches(/^\S+ \S+$/),
+  boot_id: matches(/^\S+$/),
+  pid_ns: (value) => value === '-' || NUMBER(value),
   pid: NUMBER_OR_NONE,
-  pid_start: /^[\d:]*$/,
+  pid_start: matches(/^[\d:]*$/),
   tty_nr: NUMBER_OR_NONE,
   // A JSON string without control characters. (\p{Cc} would cost each start a millisecond.)
-  command: /^"(?:[ !#-[\]-~\u00a0-\uffff]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"$/,
-} as const;
+  command: matches(/^"(?:[ !#-[\]-~\u00a0-\uffff]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"$/),
+} satisfies Record<string, Form>;
 
 /** Keys of ours that a record may lack. The ones after leftover_reason belong to parts of a task that are not built yet. */
 const OPTIONAL = ['leftover_reason', 'dead_since'] as const;
@@ -82,7 +92,7 @@ export function parseRecord(bytes: Buffer, id: string): Parsed {
   if (bytes.length === 0) throw new Error('it is empty');
   if (!isUtf8(bytes)) throw new Error('it is not valid UTF-8');
   const text = bytes.toString();
-  if (/[\0\r]/.test(text)) throw new Error('it holds a carriage return or a zero byte');
+  if (text.includes('\r') || text.includes('\0')) throw new Error('it holds a carriage return or a zero byte');
   if (!text.endsWith('\n')) throw new Error('its last line is cut off');
   const entries = text.slice(0, -1).split('\n').map(parseLine);
   const ours = new Map<string, string>();
@@ -98,7 +108,7 @@ export function parseRecord(bytes: Buffer, id: string): Parsed {
   for (const [key, form] of Object.entries(REQUIRED)) {
     const value = ours.get(key);
     if (value === undefined) throw new Error(`the key ${key} is missing`);
-    if (!form.test(value)) throw new Error(`the value of ${key} is malformed`);
+    if (!form(value)) throw new Error(`the value of ${key} is malformed`);
   }
   const known = LATER.find((key) => ours.has(key));
   if (known) throw new Error(`it holds the key ${known}, which this version does not know how to retire`);
@@ -130,6 +140,14 @@ function parseLine(line: string): Entry {
   const at = line.indexOf('=');
   if (at < 1) throw new Error(`the line ${JSON.stringify(line.slice(0, 40))} is not key=value`);
   return [line.slice(0, at), line.slice(at + 1)];
+}
+
+/** As toISOString does, which would read the time zone and its rules at each start: a millisecond. */
+export function formatTime(date: Date): string {
+  const two = (number: number, digits = 2) => String(number).padStart(digits, '0');
+  const day = [date.getUTCFullYear(), two(date.getUTCMonth() + 1), two(date.getUTCDate())].join('-');
+  const time = [two(date.getUTCHours()), two(date.getUTCMinutes()), two(date.getUTCSeconds())].join(':');
+  return `${day}T${time}.${two(date.getUTCMilliseconds(), 3)}Z`;
 }
 
 export function formatRecord(record: TaskRecord): string {

@@ -8,7 +8,7 @@ import { type Identity, UNBORN } from './identity.ts';
 import type { Launch, SpawnContext, SpawnRequest } from './launch.ts';
 import { deriveRoot, gotmpOf } from './paths.ts';
 import { randomHex } from './random.ts';
-import { applySettings, type Entry, formatEntries, type TaskRecord } from './record.ts';
+import { applySettings, type Entry, formatEntries, formatTime, type TaskRecord } from './record.ts';
 import { dropRecord, publishRecord, readRecord, replaceRecord } from './record-file.ts';
 import { assertSocketRoom } from './socket-room.ts';
 
@@ -34,7 +34,7 @@ export async function startFresh(
     schema: '1',
     id: request.id,
     token: randomHex(16),
-    created_at: context.now().toISOString(),
+    created_at: formatTime(context.now()),
     home: home.path,
     base: base.path,
     base_dev: base.dev,

@@ -12,11 +12,11 @@ test.for(['task-spawn', 'task-teardown', 'task-status'])('V8 takes the code that
   const file = made.find((each) => each.startsWith(`${name}.`)) as string;
   const { platform, arch, version } = process;
   expect(file).toMatch(new RegExp(`^${name}\\.[0-9a-f]{16}\\.${platform}-${arch}-${version}\\.v8$`));
-  expect(readFileSync(join(dist, `${name}.cjs`), 'utf8')).toContain(
-    `/${file.slice(0, -`.${platform}-${arch}-${version}.v8`.length)}.`,
+  expect(readFileSync(join(dist, `${name}.load.js`), 'utf8')).toContain(
+    `${file.slice(0, -`.${platform}-${arch}-${version}.v8`.length)}.`,
   );
-  const source = readFileSync(join(dist, `${name}.main.cjs`), 'latin1');
-  const code = `(function (exports, require, module, __filename, __dirname) {${source}\n})`;
+  const source = readFileSync(join(dist, `${name}.cjs`), 'latin1');
+  const code = `(function (require, __filename, __dirname) {${source}\n})`;
   expect(new Script(code, { cachedData: readFileSync(join(dist, file)) }).cachedDataRejected).toBe(false);
 });
 
@@ -40,7 +40,19 @@ test('a launch of a new id loads its own code and nothing that only others need'
   const trace = join(sandbox.path, 'trace');
   const args = ['-f', '-qq', '-e', 'trace=open,openat', '-o', trace, 'task-spawn', 'a', '--', 'true'];
   expect(await sandbox.run('strace', args)).toMatchObject({ status: 0 });
-  const opened = readFileSync(trace, 'latin1').matchAll(/"([^"]+\.(?:cjs|v8))", O_RDONLY\S*\) = \d/g);
+  const opened = readFileSync(trace, 'latin1').matchAll(/"([^"]+\.(?:js|cjs|v8))", O_RDONLY\S*\) = \d/g);
   const names = [...opened].map(([, path]) => basename(path as string).replace(/\.[0-9a-f]{16}\..*\.v8/, '.v8'));
-  expect(new Set(names)).toEqual(new Set(['task-spawn.cjs', 'task-spawn.main.cjs', 'task-spawn.v8']));
+  expect(new Set(names)).toEqual(new Set(['task-spawn.load.js', 'task-spawn.cjs', 'task-spawn.v8']));
+});
+
+test('an installation without the lock for its platform says so, and makes nothing', async ({ sandbox }) => {
+  const copy = join(sandbox.path, 'copy');
+  cpSync(inject('installed'), copy, { recursive: true });
+  rmSync(join(copy, 'node_modules/fs-native-extensions/prebuilds'), { recursive: true });
+  const { status, stdout, stderr } = await sandbox.run(join(copy, 'bin/task-spawn'), ['a', '--', 'true']);
+  expect({ status, stdout }).toEqual({ status: 125, stdout: '' });
+  expect(stderr).toMatch(
+    /^task-spawn: no node_modules\/fs-native-extensions\/prebuilds\/\S+ .*install task-spawn again$/,
+  );
+  expect(readdirSync(sandbox.base)).toEqual([]);
 });

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
@@ -168,6 +169,18 @@ describe('settings', () => {
       path: '/h/.local/state/task-spawn',
     });
     expect(locateHome('a/../b', {}).path).toBe(`${process.cwd()}/b`);
+  });
+
+  test('of the home are resolved as node:path does', () => {
+    const part = fc.constantFrom('', '.', '..', '...', '.a', 'a', 'a.', 'a..b');
+    const path = fc.array(part, { minLength: 1 }).map((parts) => parts.join('/'));
+    fc.assert(
+      fc.property(path, (text) => {
+        fc.pre(text !== '');
+        expect(locateHome(text, {}).path).toBe(resolve(text));
+      }),
+      { numRuns: 1000 },
+    );
   });
 
   test('of the base: option, FM_TASK_TMP_BASE, /tmp, and never TMPDIR', () => {

@@ -6,6 +6,7 @@ import {
   type Entry,
   formatEntries,
   formatRecord,
+  formatTime,
   parseRecord,
   parseSetting,
   type TaskRecord,
@@ -128,4 +129,13 @@ describe('settings', () => {
       }),
     );
   });
+});
+
+test('a time is written as toISOString writes it', () => {
+  const dates = fc.date({ noInvalidDate: true, min: new Date(0), max: new Date('9999-12-31T23:59:59.999Z') });
+  fc.assert(
+    fc.property(dates, (date) => {
+      expect(formatTime(date)).toBe(date.toISOString());
+    }),
+  );
 });

@@ -16,7 +16,7 @@ export function proc(pid: number, file: string): string {
 export function findPlanner(sandbox: Sandbox, id: string): number | undefined {
   return processesWith(`FM_HOME=${sandbox.home}`).find((pid) => {
     const words = proc(pid, 'cmdline').split('\0');
-    return words.some((word) => word.includes('task-spawn.cjs')) && words.includes(id);
+    return words.some((word) => word.includes('task-spawn.load.js')) && words.includes(id);
   });
 }
 
