@@ -132,10 +132,14 @@ test('at random moments', async ({ sandbox }) => {
           : planner !== undefined && send(planner, signal);
     const name = `${id} (${shell}): ${signal} to ${target}${started ? ', started' : ''}`;
     if (target === 'node') {
-      // Node may have been through: then the command runs.
-      await until(`${name}: an end or a start`, () => existsSync(mark(sandbox, id)) || proc(pid, 'cmdline') === '');
-      if (existsSync(mark(sandbox, id))) send(-pid, 'SIGKILL');
-      const { exitCode, signal: end, stderr } = await shim;
+      // Node may have been through: then the command runs. (A look at /proc would not do: what execs has no cmdline.)
+      let ended = false;
+      const outcome = shim.finally(() => {
+        ended = true;
+      });
+      await until(`${name}: an end or a start`, () => ended || existsSync(mark(sandbox, id)));
+      if (!ended) send(-pid, 'SIGKILL');
+      const { exitCode, signal: end, stderr } = await outcome;
       // bash dies of the SIGINT that its child died of.
       const right = exitCode === 125 || end === signal;
       if (sent && !right && !existsSync(mark(sandbox, id))) wrong.push(`${name}: ${exitCode} ${end} ${stderr}`);
