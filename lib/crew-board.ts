@@ -4,7 +4,7 @@
  */
 import { closeSync, constants, openSync } from './fs.ts';
 import type { Sharing } from './walk.ts';
-import type { Entry } from './walk-folder.ts';
+import { type Entry, entryOf } from './walk-folder.ts';
 
 /** Walkers at most; a crew has fewer as long as they keep the processors busy. Bounds the memory (docs/bench.md). */
 export const MOST_WALKERS = 6;
@@ -117,11 +117,13 @@ export class CrewBoard {
     let length = 0;
     let taken = 0;
     for (const entry of entries) {
-      const name = Buffer.from(entry.name as string);
-      if (length + name.length + 2 > ROOM) break;
+      const { name } = entry;
+      const size = Buffer.byteLength(name);
+      if (length + size + 2 > ROOM) break;
       names[length] = entry.isDirectory() ? IS_FOLDER : IS_OTHER;
-      name.copy(names, length + 1);
-      length += name.length + 2;
+      if (typeof name === 'string') names.write(name, length + 1);
+      else name.copy(names, length + 1);
+      length += size + 2;
       names[length - 1] = 0;
       taken++;
     }
@@ -182,9 +184,6 @@ export class CrewBoard {
   }
 }
 
-const yes = () => true;
-const no = () => false;
-
 function readEntries(names: Buffer): Entry[] {
   const entries: Entry[] = [];
   for (let from = 0; from < names.length; ) {
@@ -192,7 +191,7 @@ function readEntries(names: Buffer): Entry[] {
     const text = names.toString('utf8', from + 1, to);
     // A copy of what is no valid UTF-8: the memory is used again.
     const name = text.includes('\uFFFD') ? Buffer.from(names.subarray(from + 1, to)) : text;
-    entries.push({ name, isDirectory: names[from] === IS_FOLDER ? yes : no });
+    entries.push(entryOf(name, names[from] === IS_FOLDER));
     from = to + 1;
   }
   return entries;

@@ -9,12 +9,13 @@ export interface WorkerData {
   readonly place: number;
   readonly root: string;
   readonly uid: number;
+  readonly prefix: string;
 }
 
 /** Entries between two reports to the tally. */
 const REPORT = 256;
 
-const { memory, place, root, uid } = workerData as WorkerData;
+const { memory, place, root, uid, prefix } = workerData as WorkerData;
 Error.stackTraceLimit = 0;
 const board = new CrewBoard(memory);
 board.enlist(place);
@@ -27,7 +28,7 @@ while (board.block(place)) {
 function work(): void {
   const part = board.take(place);
   if (!part) return;
-  const walk = new Walk({ root, uid, sharing: board.sharing });
+  const walk = new Walk({ root, uid, prefix, sharing: board.sharing });
   try {
     walk.enterPart(part.fd, part.entries);
     for (let steps = 1; !walk.isDone && !board.isStopped; steps++) {

@@ -1,7 +1,17 @@
 /** The folders of a walk (walk.ts): opened without following anything, read a part at a time, closed when they are many. */
 import type { Dir } from 'node:fs';
 import { errnoOf } from './errors.ts';
-import { chmodSync, closeSync, constants, fstatSync, opendirSync, openSync, readdirSync, readFileSync } from './fs.ts';
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  fstatSync,
+  opendirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  statfsSync,
+} from './fs.ts';
 import { O_PATH } from './o-path.ts';
 
 /** Text, or bytes where those are no valid UTF-8. */
@@ -15,8 +25,36 @@ export interface Entry {
 /** Folders of more bytes than this are read NAMES at a time: bounds the memory for a folder of any size. */
 export const LARGE = 64 * 1024;
 const NAMES = 1024;
+/** So many where their order counts. */
+const NAMES_TO_SORT = 32 * NAMES;
+const TMPFS = 0x01021994;
 export const FOLDER = constants.O_DIRECTORY | constants.O_NOFOLLOW;
 export const BY_DESCRIPTOR = process.platform === 'linux';
+
+/**
+ * What stands before an open folder's number in a path. Nothing, where the working directory is the folder of our own
+ * descriptors: the kernel then looks up three names less for each entry, 3 % of a removal on ext4 and 8 % on tmpfs.
+ * Whoever calls this first goes there is a command, whose working directory nobody else changes (cli/teardown.ts).
+ */
+export function findPrefix(): string {
+  try {
+    return process.cwd() === `/proc/${process.pid}/fd` ? '' : DESCRIPTORS;
+  } catch {
+    return DESCRIPTORS;
+  }
+}
+
+const DESCRIPTORS = '/proc/self/fd/';
+
+/** Makes the folder of our descriptors the working directory, where there is one. No relative path means the same any more. */
+export function goToDescriptors(): void {
+  if (!BY_DESCRIPTOR) return;
+  try {
+    process.chdir(DESCRIPTORS);
+  } catch {
+    // Without /proc there is no walk either: it will say so.
+  }
+}
 
 export interface Folder {
   readonly name: Name;
@@ -50,16 +88,36 @@ export function readAll(folder: Folder, path: Name): Entry[] {
 export function readSome(folder: Folder, path: Name): Entry[] {
   const encoding = (folder.asBytes ? 'buffer' : 'utf8') as BufferEncoding;
   folder.listing ??= opendirSync(path as string, { encoding, bufferSize: NAMES });
-  const entries: Entry[] = [];
-  while (entries.length < NAMES) {
+  const isSorted = !folder.asBytes && isOrdered(path);
+  const names: Name[] = [];
+  const folders = new Set<Name>();
+  while (names.length < (isSorted ? NAMES_TO_SORT : NAMES)) {
     const entry = folder.listing.readSync();
     if (!entry) {
       endListing(folder);
       break;
     }
-    entries.push(entry);
+    names.push(entry.name);
+    if (entry.isDirectory()) folders.add(entry.name);
   }
-  return entries;
+  if (isSorted) names.sort();
+  return names.map((name) => entryOf(name, folders.has(name)));
+}
+
+const yes = () => true;
+const no = () => false;
+
+export function entryOf(name: Name, isFolder: boolean): Entry {
+  return { name, isDirectory: isFolder ? yes : no };
+}
+
+/**
+ * Whether a large folder goes faster by name than in its own order: names are most often given in the order in which files,
+ * and so their inodes, are made, and an inode shares its block of the disk with its neighbours (docs/bench.md). Not on
+ * tmpfs, which has no such blocks. A small folder is read sorted anyway.
+ */
+function isOrdered(path: Name): boolean {
+  return statfsSync(path).type !== TMPFS;
 }
 
 export function endListing(folder: Folder): void {

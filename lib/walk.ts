@@ -8,7 +8,17 @@
  * Where there is no /proc/self/fd (macOS) the same walk goes by path: see docs/limits.md.
  */
 import { errnoOf, TaskError } from './errors.ts';
-import { closeSync, constants, fchmodSync, fstatSync, lstatSync, openSync, rmdirSync, unlinkSync } from './fs.ts';
+import {
+  closeSync,
+  constants,
+  fchmodSync,
+  fstatSync,
+  lstatSync,
+  openSync,
+  rmdirSync,
+  unlink,
+  unlinkSync,
+} from './fs.ts';
 import { explainKept, type KeptEntry } from './kept.ts';
 import {
   BY_DESCRIPTOR,
@@ -40,6 +50,8 @@ export interface WalkOptions {
   /** The removed tree's path, for messages and where the walk goes by path. */
   readonly root: string;
   readonly uid: number;
+  /** What stands before a descriptor in a path (findPrefix). */
+  readonly prefix: string;
   readonly sharing?: Sharing | undefined;
   /** What the removal of a file frees, in bytes; not asked for at all where that is found out otherwise. */
   readonly weigh?: ((path: Name) => number) | undefined;
@@ -116,6 +128,21 @@ export class Walk {
     else this.#removeFile(folder, entry.name);
   }
 
+  /** As `step`, for up to `most` files at a time: for a file system on which a call waits. */
+  async stepMany(most: number): Promise<void> {
+    const folder = this.#stack.at(-1) as Folder;
+    const isFile = (entry?: Entry) => entry && !entry.isDirectory() && !folder.stuck?.has(keyOf(entry.name));
+    const names: Name[] = [];
+    while (names.length < most && isFile(folder.entries.at(-1))) names.push((folder.entries.pop() as Entry).name);
+    const errors = await Promise.all(names.map((name) => unlinkSoon(this.#at(folder, name))));
+    // Whatever was wrong is met again by a call of its own, and told.
+    for (const [index, error] of errors.entries()) {
+      if (error) this.#removeFile(folder, names[index] as Name);
+      else this.#count(0);
+    }
+    this.step();
+  }
+
   /** Half of the uppermost folder that has enough left: the largest part, and the fewest of them. */
   #share({ give }: Sharing): void {
     const { length } = this.#stack;
@@ -145,7 +172,7 @@ export class Walk {
 
   /** Reads more of a folder's names; false when there are none. */
   #read(folder: Folder): boolean {
-    const path = BY_DESCRIPTOR ? `/proc/self/fd/${folder.fd}` : this.#pathOf(folder);
+    const path = BY_DESCRIPTOR ? `${this.#options.prefix}${folder.fd}` : this.#pathOf(folder);
     let entries: Entry[];
     try {
       entries = folder.isLarge ? readSome(folder, path) : readAll(folder, path);
@@ -272,7 +299,7 @@ export class Walk {
   /** A parent that was closed is the ".." of its child, or the tree was moved under our hands. */
   #reopen(parent: Folder, child: Folder): void {
     if (parent.fd !== undefined) return;
-    const path = BY_DESCRIPTOR ? `/proc/self/fd/${child.fd}/..` : this.#pathOf(parent);
+    const path = BY_DESCRIPTOR ? `${this.#options.prefix}${child.fd}/..` : this.#pathOf(parent);
     const fd = openSync(path, constants.O_RDONLY | FOLDER);
     const { dev, ino } = fstatSync(fd, { bigint: true });
     if (ino !== parent.ino || dev !== parent.dev) {
@@ -324,8 +351,9 @@ export class Walk {
 
   /** A name in an open folder. */
   #at(folder: Folder, name: Name): Name {
-    if (BY_DESCRIPTOR && typeof name === 'string') return `/proc/self/fd/${folder.fd}/${name}`;
-    const path = BY_DESCRIPTOR ? Buffer.from(`/proc/self/fd/${folder.fd}`) : this.#pathOf(folder);
+    const { prefix } = this.#options;
+    if (BY_DESCRIPTOR && typeof name === 'string') return `${prefix}${folder.fd}/${name}`;
+    const path = BY_DESCRIPTOR ? Buffer.from(`${prefix}${folder.fd}`) : this.#pathOf(folder);
     return Buffer.concat([path, Buffer.from('/'), Buffer.from(name as string)]);
   }
 
@@ -336,6 +364,11 @@ export class Walk {
       .map(({ name }) => Buffer.from(name as string));
     return Buffer.concat(names.flatMap((name, index) => (index === 0 ? [name] : [Buffer.from('/'), name])));
   }
+}
+
+/** Unlinks in another thread; gives what went wrong, or null. */
+function unlinkSoon(path: Name): Promise<Error | null> {
+  return new Promise((resolve) => unlink(path, resolve));
 }
 
 /** The errno of a call that fails. */

@@ -4,9 +4,11 @@ import { chown } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { execa } from 'execa';
-import { describe, expect } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import { removeTree } from '../lib/remove.ts';
+import { Walk } from '../lib/walk.ts';
 import { bundleWalk } from './helpers/bundle-walk.ts';
+import { whileExchanging } from './helpers/exchanger.ts';
 import { test } from './helpers/memory.ts';
 import { isRoot, NOBODY, type Sandbox } from './helpers/sandbox.ts';
 import { describeCanary, plantCanary, plantTree, readCanary, seeded } from './helpers/trees.ts';
@@ -118,6 +120,33 @@ describe('any tree, by several walkers', () => {
   });
 });
 
+test('where calls wait the first walker takes many files at a time, and one by one where the processors are busy', async ({
+  memory,
+}) => {
+  const root = join(memory.base, 'root');
+  const use = process.resourceUsage();
+  const many = vi.spyOn(Walk.prototype, 'stepMany');
+  let waits = 0;
+  const usage = vi.spyOn(process, 'resourceUsage');
+  for (const [perLook, expected] of [
+    [0, 0],
+    [1_000_000, 5],
+  ] as const) {
+    // So many waits, and no time of the processors, between two looks.
+    usage.mockImplementation(() => {
+      waits += perLook;
+      return { ...use, voluntaryContextSwitches: waits };
+    });
+    plantPlain(root, 60, 40);
+    const before = many.mock.calls.length;
+    expect(await remove(root)).toMatchObject({ entries: 1 + 60 * 41, keptCount: 0 });
+    expect(existsSync(root)).toBe(false);
+    if (expected === 0) expect(many.mock.calls.length).toBe(before);
+    else expect(many.mock.calls.length).toBeGreaterThan(before + expected);
+  }
+  vi.restoreAllMocks();
+});
+
 test('where no thread can be made one walker does all', async ({ memory }) => {
   const threads = createRequire(import.meta.url)('node:worker_threads');
   const { Worker } = threads;
@@ -175,39 +204,21 @@ describe('stopping', () => {
   });
 });
 
-test('B37 folders are exchanged with links to the canary under the hands of several walkers: none escapes', async ({
-  memory,
-}) => {
-  const canary = plantCanary(join(memory.path, 'canary'), ME);
-  const root = join(memory.base, 'raced');
-  const before = [readCanary(canary), describeCanary(canary)];
-  const exchange = [
-    'import ctypes, os, sys',
-    'libc = ctypes.CDLL(None)',
-    'pairs = [(("%s/d%d" % (sys.argv[1], i)).encode(), ("%s/l%d" % (sys.argv[1], i)).encode()) for i in range(40)]',
-    'print("ready", flush=True)',
-    'done = 0',
-    'while True:',
-    '  for a, b in pairs:',
-    '    if libc.renameat2(-100, a, -100, b, 2) == 0:',
-    '      done += 1',
-    '      if done == 500: print("busy", flush=True)',
-  ].join('\n');
-  const racer = execa('python3', ['-c', exchange, root], { reject: false });
-  let heard = '';
-  racer.stdout?.on('data', (data) => {
-    heard += data;
-  });
-  try {
-    await until('the exchanging process is ready', () => heard.includes('ready'));
-    const again = { times: 100, link: canary.dir, folders: 40 };
-    const { removals, errors, shared } = await walk(memory, { roots: [root], again, pause: PAUSE });
-    expect(removals.length + errors.length).toBe(100);
-    expect(heard).toContain('busy');
-    expect(shared).toBeGreaterThan(500);
-  } finally {
-    racer.kill('SIGKILL');
-    await racer;
-  }
-  expect([describeCanary(canary), readCanary(canary)].reverse()).toEqual(before);
-});
+test.for<[string, Partial<WalkJob>]>([
+  ['of several walkers', { pause: PAUSE }],
+  ['of one that goes by the working directory and takes many at a time', { many: true }],
+])(
+  'B37 folders are exchanged with links to the canary under the hands %s: none escapes',
+  async ([, job], { memory }) => {
+    const canary = plantCanary(join(memory.path, 'canary'), ME);
+    const root = join(memory.base, 'raced');
+    const before = [readCanary(canary), describeCanary(canary)];
+    await whileExchanging(root, 40, async () => {
+      const again = { times: 100, link: canary.dir, folders: 40 };
+      const { removals, errors, shared } = await walk(memory, { roots: [root], again, ...job });
+      expect(removals.length + errors.length).toBe(100);
+      if (job.pause) expect(shared).toBeGreaterThan(500);
+    });
+    expect([describeCanary(canary), readCanary(canary)].reverse()).toEqual(before);
+  },
+);

@@ -7,6 +7,7 @@ import { execa } from 'execa';
 import { describe, expect } from 'vitest';
 import { removeTree } from '../lib/remove.ts';
 import { bundleWalk } from './helpers/bundle-walk.ts';
+import { whileExchanging } from './helpers/exchanger.ts';
 import { test } from './helpers/memory.ts';
 import { isRoot, NOBODY, type Sandbox } from './helpers/sandbox.ts';
 import { type Canary, describeCanary, plantCanary, plantTree, readCanary, seeded } from './helpers/trees.ts';
@@ -82,6 +83,47 @@ describe('any tree', () => {
     expect(readdirSync(memory.base)).toEqual([]);
     check();
   });
+
+  test.skipIf(!isRoot)(
+    'B45 by descriptors in the working directory, many files at a time, as a user whom modes bind',
+    async ({ memory }) => {
+      await memory.giveTo(NOBODY);
+      const canary = plantCanary(join(memory.path, 'canary'), NOBODY);
+      const roots = Array.from({ length: 100 }, (_, index) => join(memory.base, String(index)));
+      const planted: number[] = [];
+      for (const [index, root] of roots.entries()) {
+        mkdirSync(root);
+        planted.push((await plantTree(root, canary, seeded(2000 + index), NOBODY)).entries);
+      }
+      const check = guard(canary);
+      const { removals, errors } = await walk(memory, { roots, many: true }, AS_NOBODY);
+      expect(errors).toEqual([]);
+      expect(removals).toEqual(planted.map((entries) => ({ entries, keptCount: 0, kept: [], gone: true })));
+      check();
+    },
+  );
+
+  test.skipIf(!isRoot)(
+    'B51 of many files at a time those that cannot go are named once, and the rest goes',
+    async ({ sandbox }) => {
+      const root = join(sandbox.base, 'root');
+      mkdirSync(root);
+      for (let index = 0; index < 200; index++) writeFileSync(join(root, `file ${index}`), '');
+      const walls = [7, 77, 78, 101, 150, 199].map((index) => `file ${index}`);
+      const paths = walls.map((name) => join(root, name));
+      await execa('chattr', ['+i', ...paths]);
+      try {
+        const { removals } = await walk(sandbox, { roots: [root], many: true });
+        expect(removals).toMatchObject([{ entries: 194, keptCount: 6 }]);
+        const kept = removals[0]?.kept ?? [];
+        expect(kept.map(({ path }) => path).sort()).toEqual([...paths].sort());
+        for (const { reason } of kept) expect(reason).toMatch(/immutable/);
+        expect(readdirSync(root)).toEqual([...walls].sort());
+      } finally {
+        await execa('chattr', ['-i', ...paths]);
+      }
+    },
+  );
 
   test('B52 deeper than a path can be long, and than folders are held open', async ({ memory }) => {
     const root = join(memory.base, 'deep');
@@ -181,36 +223,13 @@ describe('identity', () => {
   test('B37 10,000 walks while folders are exchanged with links to the canary: none escapes', async ({ memory }) => {
     const canary = plantCanary(join(memory.path, 'canary'), ME);
     const root = join(memory.base, 'raced');
-    const exchange = [
-      'import ctypes, sys, time',
-      'libc = ctypes.CDLL(None)',
-      'pairs = [("%s/d%d" % (sys.argv[1], i), "%s/l%d" % (sys.argv[1], i)) for i in range(2)]',
-      'pairs = [(a.encode(), b.encode()) for a, b in pairs]',
-      'print("ready", flush=True)',
-      'done = 0',
-      'while True:',
-      '  for a, b in pairs:',
-      '    if libc.renameat2(-100, a, -100, b, 2) == 0:',
-      '      done += 1',
-      '      if done == 500: print("busy", flush=True)',
-    ].join('\n');
     const check = guard(canary);
-    const racer = execa('python3', ['-c', exchange, root], { reject: false });
-    let heard = '';
-    racer.stdout?.on('data', (data) => {
-      heard += data;
-    });
-    try {
-      await until('the exchanging process is ready', () => heard.includes('ready'));
+    await whileExchanging(root, 2, async () => {
       const { removals, errors } = await walk(memory, { roots: [root], again: { times: 10_000, link: canary.dir } });
       expect(removals.length + errors.length).toBe(10_000);
-      // It raced indeed, and the walk did its work all the same.
-      expect(heard).toContain('busy');
+      // The walk did its work all the same.
       expect(removals.filter(({ gone }) => gone).length).toBeGreaterThan(5000);
-    } finally {
-      racer.kill('SIGKILL');
-      await racer;
-    }
+    });
     check();
   });
 });

@@ -20,6 +20,7 @@ import {
 } from '../teardown.ts';
 import { formatBytes, formatCount, shorten } from '../text.ts';
 import { nextTurn } from '../turn.ts';
+import { goToDescriptors } from '../walk-folder.ts';
 import { lockWait, parseDuration, parseOptions } from './options.ts';
 import { formatProcesses, SeenProcesses } from './processes.ts';
 import { Progress } from './progress.ts';
@@ -99,6 +100,10 @@ export async function main(args: readonly string[]): Promise<number> {
       ids.map((id) => ({ id, outcome: 'nothing', status: 0, message: `${home.missing}: nothing to do` })),
     );
   }
+  // All that was relative is resolved.
+  goToDescriptors();
+  // Before the first use of the pool, which reads this once. Only for calls that wait (crew.ts).
+  process.env.UV_THREADPOOL_SIZE = '16';
   const signals = new Interruption();
   const context: TeardownContext = {
     home,

@@ -51,6 +51,7 @@ const inProcess = (body) => `
   const identity = { tmp_dev: String(dev), tmp_ino: String(ino), tmp_btime: String(birthtimeNs) };
   const load = ${body.load};
   load().then(async (remove) => {
+    ${body.before ?? ''}
     const from = performance.now();
     await remove(root, identity);
     const ms = performance.now() - from;
@@ -89,6 +90,8 @@ const CONTENDERS = {
   ...(hasFloor ? { floor: (root) => whole(floor, root) } : {}),
   removeTree: node({
     load: `async () => (r, i) => require('./dist/remove.cjs').removeTree(r, i, { uid: process.getuid(), stop: () => false })`,
+    // As task-teardown does.
+    before: `process.chdir('/proc/self/fd'); process.env.UV_THREADPOOL_SIZE = '16';`,
   }),
   'task-teardown': (_root, task) => whole(join(project, 'bin/task-teardown'), task),
   'fs.promises.rm': node({ load: `async () => (r) => fs.promises.rm(r, { recursive: true })` }),
