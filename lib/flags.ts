@@ -7,7 +7,7 @@ import { configFile, type Home } from './home.ts';
 export function hasFlag(home: Home, name: string): boolean {
   const path = configFile(home, name);
   try {
-    return unlessMissing(() => statSync(path))?.isFile() ?? false;
+    return unlessMissing(() => statSync(path, { throwIfNoEntry: false }))?.isFile() ?? false;
   } catch (error) {
     throw new TaskError('CONFIG', `the flag ${path} cannot be looked at: ${messageOf(error)}`);
   }

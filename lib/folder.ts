@@ -53,7 +53,7 @@ async function unmakeFolder(path: string, identity: Identity, uid: number): Prom
 
 /** What stands where a root is to be made, in words, or undefined for nothing. */
 export function findObstacle(root: string): string | undefined {
-  const stat = unlessMissing(() => lstatSync(root));
+  const stat = unlessMissing(() => lstatSync(root, { throwIfNoEntry: false }));
   if (!stat) return undefined;
   const kind = describeKind(stat);
   return `${basename(root)} is already there: ${kind} of uid ${stat.uid}`;

@@ -1,4 +1,9 @@
 /** What is needed seldom is loaded when it is: each builtin costs a millisecond or more at every start. */
 import { createRequire } from 'node:module';
 
-export const lazyRequire = createRequire(import.meta.url);
+let made: NodeJS.Require | undefined;
+
+export function lazyRequire(name: string): unknown {
+  made ??= createRequire(import.meta.url);
+  return made(name);
+}

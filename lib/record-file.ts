@@ -8,9 +8,13 @@ import { closeSync, constants, fstatSync, openSync, readdirSync, readSync, renam
 import type { Home } from './home.ts';
 import { recordId, taskPaths } from './paths.ts';
 import { type Entry, formatRecord, isBorn, parseRecord, type TaskRecord } from './record.ts';
+import { isThere } from './there.ts';
 
 /** A record larger than this is not one of ours, in bytes. */
 const MOST = 64 * 1024;
+
+/** What every record of ours begins with. */
+const SCHEMA = 'schema=';
 
 /** When, and on which device, the record was made that announced a root: what a root without an identity is measured against. */
 export interface Birth {
@@ -58,7 +62,8 @@ function carryBirth(record: TaskRecord, birth: Birth): { record: TaskRecord; bir
 
 function readPlainFile(path: string): { bytes: Buffer; birth: Birth } | undefined {
   const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
-  const fd = unlessMissing(() => openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
+  const open = () => (isThere(path) ? openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK) : undefined);
+  const fd = unlessMissing(open);
   if (fd === undefined) return undefined;
   try {
     const stat = fstatSync(fd, { bigint: true });
@@ -133,6 +138,7 @@ export function dropRecord(home: Home, id: string): void {
 /** Unlinks a name; false where there was none. */
 function removeName(path: string): boolean {
   const unlink = () => {
+    if (!isThere(path)) return false;
     unlinkSync(path);
     return true;
   };
@@ -147,13 +153,18 @@ export function listRecordIds(state: string): string[] {
 
 /** Whether a state folder holds a record of ours, or one that cannot be told from one. */
 export function hasTaskRecords(state: string): boolean {
-  return listRecordIds(state).some((id) => {
-    const file = taskPaths(state, id);
-    try {
-      const found = readPlainFile(file.record) ?? readPlainFile(file.removing);
-      return found !== undefined && parseRecord(found.bytes, id).kind === 'task';
-    } catch {
-      return true;
-    }
-  });
+  return listRecordIds(state).some((id) => hasTaskRecord(state, id));
+}
+
+/** The same for one id. */
+export function hasTaskRecord(state: string, id: string): boolean {
+  const file = taskPaths(state, id);
+  try {
+    const found = readPlainFile(file.record) ?? readPlainFile(file.removing);
+    if (!found) return false;
+    // With that first line it is ours, or unreadable.
+    return found.bytes.toString('latin1', 0, SCHEMA.length) === SCHEMA || parseRecord(found.bytes, id).kind === 'task';
+  } catch {
+    return true;
+  }
 }

@@ -3,7 +3,7 @@ import { TaskError } from './errors.ts';
 import type { Home } from './home.ts';
 import { acquireLock, type LockWait } from './lock.ts';
 import { taskPaths } from './paths.ts';
-import { clearStaging, readRecord } from './record-file.ts';
+import { clearStaging, hasTaskRecord, readRecord } from './record-file.ts';
 
 /**
  * Runs `change` under the task's lock. The lock file stays while a record of ours does and goes with it.
@@ -20,8 +20,7 @@ export async function withTaskLock<T>(home: Home, id: string, wait: LockWait, ch
     clearStaging(home, id);
     return await change();
   } finally {
-    const { kind } = readRecord(home, id);
-    lock.release({ unlink: kind === 'none' || kind === 'notes' });
+    lock.release({ unlink: !hasTaskRecord(home.state, id) });
   }
 }
 
