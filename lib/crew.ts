@@ -1,7 +1,7 @@
 /**
- * More walkers for a large tree. A file system that computes is bound by the processors, so there is one walker for each;
- * one that waits (a disk, a discard) is bound by how many calls wait at a time: there the first walker hands its files to
- * Node's pool of threads (Walk.stepMany), which costs a tenth of the memory of as many walkers.
+ * More walkers for a large tree. A file system that computes is bound by the processors, one that waits (a disk, a
+ * discard) by how many wait at a time: so there is one walker for each processor, and more while they are not kept busy.
+ * (Node's own pool of threads would wait for less, but libuv aborts the process where it cannot start one.)
  */
 import { join } from 'node:path';
 import { CrewBoard, MOST_WALKERS } from './crew-board.ts';
@@ -10,9 +10,9 @@ import type { WorkerData } from './remove-worker.ts';
 
 /** The same file for lib/ and for dist/: a thread runs what was built. */
 const WORKER = join(import.meta.dirname, '../dist/remove-worker.cjs');
-/** How long the processors are watched at a time, in milliseconds. */
+/** How long the processors are watched before another walker is added, in milliseconds. */
 const WATCH = 100;
-/** Above this share of the processors' time, or below so many waits for each entry, more calls at a time would not help. */
+/** Above this share of the processors' time, or below so many waits for each entry, more walkers would not help. */
 const BUSY = 0.7;
 const WAITS = 0.5;
 /** Heap limits of a walker, in MiB: it holds a few thousand names. */
@@ -20,27 +20,22 @@ const LIMITS = { maxYoungGenerationSizeMb: 4, maxOldGenerationSizeMb: 64 };
 
 export class Crew {
   readonly board = new CrewBoard();
-  /** Whether the file system is what is waited for. */
-  isWaiting = false;
   readonly #workers: import('node:worker_threads').Worker[] = [];
   readonly #processors: number;
   readonly #shared: Omit<WorkerData, 'place'>;
+  #most = MOST_WALKERS;
   #watched = watch(0);
 
   constructor(walk: Pick<WorkerData, 'root' | 'uid' | 'prefix'>) {
     const { availableParallelism } = lazyRequire('node:os') as typeof import('node:os');
     this.#processors = Math.min(availableParallelism(), MOST_WALKERS);
     this.#shared = { memory: this.board.memory, ...walk };
-    try {
-      while (this.#workers.length + 1 < this.#processors) this.#start();
-    } catch {
-      // Without another thread (a limit on processes) those that there are do the work.
-    }
+    while (this.#workers.length + 1 < Math.min(this.#processors, this.#most)) this.#add();
   }
 
   /**
-   * Called between two turns, with how many entries are removed: watches whether the file system is what is waited for.
-   * Other programs on the machine make the processors scarce, but they do not make us wait inside a call.
+   * Called between two turns, with how many entries are removed: adds a walker while the file system is what is waited
+   * for. Other programs on the machine make the processors scarce, but they do not make us wait inside a call.
    */
   pulse(entries: number): void {
     const last = this.#watched;
@@ -49,7 +44,16 @@ export class Crew {
     this.#watched = now;
     const isBusy = now.cpu - last.cpu > BUSY * this.#processors * (now.time - last.time);
     const waits = (now.waits - last.waits) / Math.max(1, entries - last.entries);
-    this.isWaiting = !isBusy && waits >= WAITS;
+    if (!isBusy && waits >= WAITS && this.board.waiting === 0 && this.#workers.length + 1 < this.#most) this.#add();
+  }
+
+  /** Without another thread (a limit on processes) those that there are do the work. */
+  #add(): void {
+    try {
+      this.#start();
+    } catch {
+      this.#most = this.#workers.length + 1;
+    }
   }
 
   #start(): void {

@@ -1,6 +1,6 @@
 /**
  * The file system calls of this project and nothing else: the one place where a test puts an errno in.
- * All but one are synchronous: a step of spawn or teardown is not interleaved with anything.
+ * All of them are synchronous: a step of spawn or teardown is not interleaved with anything.
  */
 export {
   accessSync,
@@ -23,8 +23,6 @@ export {
   rmdirSync,
   statfsSync,
   statSync,
-  /** For many files at a time, where the file system lets a call wait (walk.ts). */
-  unlink,
   unlinkSync,
   writeSync,
 } from 'node:fs';

@@ -6,6 +6,7 @@ import { dirname } from 'node:path';
 import { statfsText } from './durable.ts';
 import { errnoOf, messageOf, TaskError, unlessMissing } from './errors.ts';
 import { closeSync, constants, fchmodSync, fstatSync, lstatSync, openSync, statSync, unlinkSync } from './fs.ts';
+import { lazyRequire } from './lazy.ts';
 import { inFolder } from './paths.ts';
 import { sleep } from './turn.ts';
 
@@ -86,21 +87,39 @@ interface Binding {
 
 let binding: Binding | undefined;
 
+const ADDON = `fs-native-extensions/prebuilds/${process.platform}-${process.arch}/fs-native-extensions.node`;
+
 /**
- * The package's prebuilt file itself, looked for where require() looks: its JavaScript loader costs each start 9 to 12 ms,
- * require() alone 3 (measured). @throws TaskError CONFIG
+ * The package's prebuilt file itself: its JavaScript loader costs each start 9 to 12 ms, and looking for it as require()
+ * does 3 (measured). @throws TaskError CONFIG
  */
 function loadBinding(): Binding {
-  const file = `node_modules/fs-native-extensions/prebuilds/${process.platform}-${process.arch}/fs-native-extensions.node`;
+  try {
+    const path = findAddon();
+    if (path === undefined) return lazyRequire(ADDON) as Binding;
+    const addon = { exports: {} as Binding };
+    process.dlopen(addon, path);
+    return addon.exports;
+  } catch (error) {
+    const why = errnoOf(error) === 'MODULE_NOT_FOUND' ? 'it is not there' : messageOf(error);
+    throw new TaskError('CONFIG', `the lock's addon ${ADDON} cannot be loaded (${why}): install task-spawn again`);
+  }
+}
+
+/** Where packages lie most often: in a node_modules beside our own files or further up. */
+function findAddon(): string | undefined {
   for (let folder = import.meta.dirname; ; folder = dirname(folder)) {
-    const path = inFolder(folder, file);
-    if (statSync(path, { throwIfNoEntry: false })) {
-      const addon = { exports: {} as Binding };
-      process.dlopen(addon, path);
-      return addon.exports;
-    }
-    if (folder === dirname(folder))
-      throw new TaskError('CONFIG', `no ${file} for this platform, which locks need: install task-spawn again`);
+    const path = inFolder(folder, `node_modules/${ADDON}`);
+    if (isFile(path)) return path;
+    if (folder === dirname(folder)) return undefined;
+  }
+}
+
+function isFile(path: string): boolean {
+  try {
+    return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
+  } catch {
+    return false;
   }
 }
 

@@ -12,7 +12,7 @@ import { type Identity, isIdentity } from './identity.ts';
 import type { KeptEntry } from './kept.ts';
 import { nextTurn, sleep } from './turn.ts';
 import { type Sharing, Walk } from './walk.ts';
-import { BY_DESCRIPTOR, findPrefix, type Name } from './walk-folder.ts';
+import { BY_DESCRIPTOR, DESCRIPTORS, type Name } from './walk-folder.ts';
 
 export interface Removed {
   /** Removed entries, the root included. */
@@ -38,6 +38,8 @@ export interface RemoveOptions {
   readonly stop: () => boolean;
   /** Called now and then with what is removed so far. */
   readonly onProgress?: ((removed: Removed) => void) | undefined;
+  /** What stands before a descriptor in a path; DESCRIPTORS by default. Never anything else that goToDescriptors did not give. */
+  readonly prefix?: string | undefined;
   /** From how many entries on a crew may start; FEW by default. */
   readonly crewFrom?: number | undefined;
 }
@@ -50,8 +52,6 @@ const TURN = 256;
 const LONGEST = 20;
 /** Entries between two looks at the clock. */
 const LOOK = 8;
-/** Files that are unlinked at a time where calls wait: enough for all threads of Node's pool, few enough to stop soon. */
-const AT_A_TIME = 64;
 /** How often the end of the others is looked for, in milliseconds. */
 const INTERVAL = 1;
 /** How long walkers that were told to stop may take, in milliseconds: a file system that hangs must not hold us too. */
@@ -75,7 +75,6 @@ class Run {
   readonly #root: string;
   readonly #identity: Identity;
   readonly #options: RemoveOptions;
-  readonly #prefix = findPrefix();
   readonly #begin = performance.now();
   #turned = performance.now();
   #entries = 0;
@@ -142,7 +141,7 @@ class Run {
     return new Walk({
       root: this.#root,
       uid: this.#options.uid,
-      prefix: this.#prefix,
+      prefix: this.#options.prefix ?? DESCRIPTORS,
       sharing: this.#sharing,
       // One more call for each file would cost a large tree a third of its time (measured).
       weigh: (path) => (this.#crew === undefined ? weigh(path) : 0),
@@ -152,8 +151,7 @@ class Run {
   async #go(walk: Walk): Promise<void> {
     try {
       for (let steps = 1; !walk.isDone && !this.#isStopped(); steps++) {
-        if (this.#crew?.isWaiting) await walk.stepMany(AT_A_TIME);
-        else walk.step();
+        walk.step();
         if (steps % TURN === 0 || (steps % LOOK === 0 && performance.now() - this.#turned > LONGEST))
           await this.#turn(walk);
       }
@@ -179,7 +177,7 @@ class Run {
     if (this.#crew !== undefined || !BY_DESCRIPTOR || isEarly) return;
     const { Crew } = await import('./crew.ts');
     this.#freeBefore = freeSpace(this.#root);
-    this.#crew = new Crew({ root: this.#root, uid, prefix: this.#prefix });
+    this.#crew = new Crew({ root: this.#root, uid, prefix: this.#options.prefix ?? DESCRIPTORS });
   }
 
   #isStopped(): boolean {

@@ -26,6 +26,8 @@ export interface RetireContext extends ReapContext {
   readonly here: Machine;
   /** Asked between entries of the tree; true stops the removal where it is. */
   readonly stop: () => boolean;
+  /** What goToDescriptors gave, where the working directory is this program's own to change. */
+  readonly prefix?: string;
   /** Called now and then during a removal with what is removed so far. */
   readonly onProgress?: ((removed: Removed) => void) | undefined;
   /** The caller puts another record in the place of this one: keys of others in it are never off the disk. */
@@ -149,12 +151,12 @@ export async function retireTask(context: RetireContext, record: TaskRecord, bir
 
 async function removeRoot(context: RetireContext, record: TaskRecord, identity: Identity): Promise<Retired> {
   const root = record.tasktmp;
-  const { stop, onProgress } = context;
+  const { stop, onProgress, prefix } = context;
   let removal: Removal | undefined;
   let failure = '';
   let own = true;
   try {
-    removal = await removeTree(root, identity, { uid: context.home.uid, stop, onProgress });
+    removal = await removeTree(root, identity, { uid: context.home.uid, stop, onProgress, prefix });
   } catch (error) {
     failure = messageOf(error);
     own = !(error instanceof TaskError && error.code === 'NOT_OURS');

@@ -35,6 +35,8 @@ export interface TeardownContext extends EndContext {
   readonly here: Machine;
   /** Asked between entries of a tree; true stops the removal where it is. */
   readonly stop: () => boolean;
+  /** What goToDescriptors gave, where the working directory is this program's own to change. */
+  readonly prefix?: string;
   /** Called now and then during a removal with what is removed so far. */
   readonly onProgress?: ((removed: Removed) => void) | undefined;
   /** Gets each process that is ended, spared, or survives; also of a teardown that fails later. */

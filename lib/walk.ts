@@ -1,24 +1,15 @@
 /**
  * One walker of a removal (remove.ts): takes away what is below a folder, and touches nothing outside it.
  *
- * It walks by descriptor: every name is used below an open folder (/proc/self/fd/N/name), folders are opened with
+ * It walks by descriptor: every name is used below an open folder (/proc/self/fd/N/name, or N/name where the working
+ * directory is /proc/self/fd), folders are opened with
  * O_NOFOLLOW, and a folder that had to be closed is reached again through "..", checked by inode. So a folder that is
  * exchanged for a link between two calls is never followed. Links and files are unlinked, never opened, never chmod-ed.
  * A folder is tried with rmdir first: a mount point says EBUSY before anything in it was looked at. Names are bytes.
  * Where there is no /proc/self/fd (macOS) the same walk goes by path: see docs/limits.md.
  */
 import { errnoOf, TaskError } from './errors.ts';
-import {
-  closeSync,
-  constants,
-  fchmodSync,
-  fstatSync,
-  lstatSync,
-  openSync,
-  rmdirSync,
-  unlink,
-  unlinkSync,
-} from './fs.ts';
+import { closeSync, constants, fchmodSync, fstatSync, lstatSync, openSync, rmdirSync, unlinkSync } from './fs.ts';
 import { explainKept, type KeptEntry } from './kept.ts';
 import {
   BY_DESCRIPTOR,
@@ -50,7 +41,7 @@ export interface WalkOptions {
   /** The removed tree's path, for messages and where the walk goes by path. */
   readonly root: string;
   readonly uid: number;
-  /** What stands before a descriptor in a path (findPrefix). */
+  /** What stands before a descriptor in a path: DESCRIPTORS, or nothing (goToDescriptors). */
   readonly prefix: string;
   readonly sharing?: Sharing | undefined;
   /** What the removal of a file frees, in bytes; not asked for at all where that is found out otherwise. */
@@ -128,21 +119,6 @@ export class Walk {
     else this.#removeFile(folder, entry.name);
   }
 
-  /** As `step`, for up to `most` files at a time: for a file system on which a call waits. */
-  async stepMany(most: number): Promise<void> {
-    const folder = this.#stack.at(-1) as Folder;
-    const isFile = (entry?: Entry) => entry && !entry.isDirectory() && !folder.stuck?.has(keyOf(entry.name));
-    const names: Name[] = [];
-    while (names.length < most && isFile(folder.entries.at(-1))) names.push((folder.entries.pop() as Entry).name);
-    const errors = await Promise.all(names.map((name) => unlinkSoon(this.#at(folder, name))));
-    // Whatever was wrong is met again by a call of its own, and told.
-    for (const [index, error] of errors.entries()) {
-      if (error) this.#removeFile(folder, names[index] as Name);
-      else this.#count(0);
-    }
-    this.step();
-  }
-
   /** Half of the uppermost folder that has enough left: the largest part, and the fewest of them. */
   #share({ give }: Sharing): void {
     const { length } = this.#stack;
@@ -175,7 +151,7 @@ export class Walk {
     const path = BY_DESCRIPTOR ? `${this.#options.prefix}${folder.fd}` : this.#pathOf(folder);
     let entries: Entry[];
     try {
-      entries = folder.isLarge ? readSome(folder, path) : readAll(folder, path);
+      entries = folder.isLarge ? readSome(folder, path, this.#isOnlyLarge(folder)) : readAll(folder, path);
     } catch (error) {
       // A name that is no UTF-8, on a file system that does not tell types.
       if (errnoOf(error) !== 'ENOENT' || folder.asBytes) throw error;
@@ -194,6 +170,11 @@ export class Walk {
       return true;
     }
     return entries.length > 0 || !folder.listed;
+  }
+
+  /** Many names may be held of one folder only, or the memory would grow with the depth of a tree. */
+  #isOnlyLarge(folder: Folder): boolean {
+    return this.#stack.every((each) => each === folder || !each.isLarge);
   }
 
   #removeFile(folder: Folder, name: Name): void {
@@ -364,11 +345,6 @@ export class Walk {
       .map(({ name }) => Buffer.from(name as string));
     return Buffer.concat(names.flatMap((name, index) => (index === 0 ? [name] : [Buffer.from('/'), name])));
   }
-}
-
-/** Unlinks in another thread; gives what went wrong, or null. */
-function unlinkSoon(path: Name): Promise<Error | null> {
-  return new Promise((resolve) => unlink(path, resolve));
 }
 
 /** The errno of a call that fails. */

@@ -1,11 +1,12 @@
 /** The build (lib/bundle.mjs): what makes the commands start fast, and that nothing depends on it. */
-import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { Script } from 'node:vm';
 import { expect, inject } from 'vitest';
 import { test } from './helpers/sandbox.ts';
 
 const dist = new URL('../dist', import.meta.url).pathname;
+const ADDON = `node_modules/fs-native-extensions/prebuilds/${process.platform}-${process.arch}/fs-native-extensions.node`;
 const made = readdirSync(dist).filter((name) => name.endsWith('.v8'));
 
 test.for(['task-spawn', 'task-teardown', 'task-status'])('V8 takes the code that was made for %s', (name) => {
@@ -45,14 +46,27 @@ test('a launch of a new id loads its own code and nothing that only others need'
   expect(new Set(names)).toEqual(new Set(['task-spawn.load.js', 'task-spawn.cjs', 'task-spawn.v8']));
 });
 
-test('an installation without the lock for its platform says so, and makes nothing', async ({ sandbox }) => {
+test.for<[string, (addon: string) => void, RegExp]>([
+  ['without', (addon) => rmSync(addon), /it is not there/],
+  ['with a broken', (addon) => writeFileSync(addon, 'x'), /file too short/],
+])('an installation %s lock for its platform says so, and makes nothing', async ([, spoil, why], { sandbox }) => {
   const copy = join(sandbox.path, 'copy');
   cpSync(inject('installed'), copy, { recursive: true });
-  rmSync(join(copy, 'node_modules/fs-native-extensions/prebuilds'), { recursive: true });
+  spoil(join(copy, ADDON));
   const { status, stdout, stderr } = await sandbox.run(join(copy, 'bin/task-spawn'), ['a', '--', 'true']);
   expect({ status, stdout }).toEqual({ status: 125, stdout: '' });
-  expect(stderr).toMatch(
-    /^task-spawn: no node_modules\/fs-native-extensions\/prebuilds\/\S+ .*install task-spawn again$/,
-  );
+  expect(stderr).toMatch(/^task-spawn: the lock's addon \S+ cannot be loaded \(.*\): install task-spawn again$/);
+  expect(stderr).toMatch(why);
   expect(readdirSync(sandbox.base)).toEqual([]);
+});
+
+test('the lock is found further up, past a node_modules that holds nothing', async ({ sandbox }) => {
+  const copy = join(sandbox.path, 'node_modules/task-spawn');
+  cpSync(inject('installed'), copy, { recursive: true });
+  renameSync(join(copy, 'node_modules'), join(sandbox.path, 'hoisted'));
+  for (const name of readdirSync(join(sandbox.path, 'hoisted')))
+    renameSync(join(sandbox.path, 'hoisted', name), join(sandbox.path, 'node_modules', name));
+  writeFileSync(join(copy, 'node_modules'), '');
+  const { status, stderr } = await sandbox.run(join(copy, 'bin/task-spawn'), ['a', '--', 'true']);
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
 });

@@ -4,9 +4,8 @@ import { chown } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { execa } from 'execa';
-import { describe, expect, vi } from 'vitest';
+import { describe, expect } from 'vitest';
 import { removeTree } from '../lib/remove.ts';
-import { Walk } from '../lib/walk.ts';
 import { bundleWalk } from './helpers/bundle-walk.ts';
 import { whileExchanging } from './helpers/exchanger.ts';
 import { test } from './helpers/memory.ts';
@@ -120,33 +119,6 @@ describe('any tree, by several walkers', () => {
   });
 });
 
-test('where calls wait the first walker takes many files at a time, and one by one where the processors are busy', async ({
-  memory,
-}) => {
-  const root = join(memory.base, 'root');
-  const use = process.resourceUsage();
-  const many = vi.spyOn(Walk.prototype, 'stepMany');
-  let waits = 0;
-  const usage = vi.spyOn(process, 'resourceUsage');
-  for (const [perLook, expected] of [
-    [0, 0],
-    [1_000_000, 5],
-  ] as const) {
-    // So many waits, and no time of the processors, between two looks.
-    usage.mockImplementation(() => {
-      waits += perLook;
-      return { ...use, voluntaryContextSwitches: waits };
-    });
-    plantPlain(root, 60, 40);
-    const before = many.mock.calls.length;
-    expect(await remove(root)).toMatchObject({ entries: 1 + 60 * 41, keptCount: 0 });
-    expect(existsSync(root)).toBe(false);
-    if (expected === 0) expect(many.mock.calls.length).toBe(before);
-    else expect(many.mock.calls.length).toBeGreaterThan(before + expected);
-  }
-  vi.restoreAllMocks();
-});
-
 test('where no thread can be made one walker does all', async ({ memory }) => {
   const threads = createRequire(import.meta.url)('node:worker_threads');
   const { Worker } = threads;
@@ -206,7 +178,7 @@ describe('stopping', () => {
 
 test.for<[string, Partial<WalkJob>]>([
   ['of several walkers', { pause: PAUSE }],
-  ['of one that goes by the working directory and takes many at a time', { many: true }],
+  ['of several that go by the working directory', { pause: PAUSE, relative: true }],
 ])(
   'B37 folders are exchanged with links to the canary under the hands %s: none escapes',
   async ([, job], { memory }) => {
@@ -217,7 +189,7 @@ test.for<[string, Partial<WalkJob>]>([
       const again = { times: 100, link: canary.dir, folders: 40 };
       const { removals, errors, shared } = await walk(memory, { roots: [root], again, ...job });
       expect(removals.length + errors.length).toBe(100);
-      if (job.pause) expect(shared).toBeGreaterThan(500);
+      expect(shared).toBeGreaterThan(500);
     });
     expect([describeCanary(canary), readCanary(canary)].reverse()).toEqual(before);
   },

@@ -6,11 +6,14 @@ import type * as Fs from '../lib/fs.ts';
 import { removeTree } from '../lib/remove.ts';
 import { test } from './helpers/sandbox.ts';
 
-type Call = 'lstatSync' | 'unlinkSync' | 'rmdirSync' | 'openSync' | 'readdirSync';
+type Call = (typeof CALLS)[number];
 /** Called before a call with the last part of its path; what it gives is thrown. */
 type Fault = (call: Call, name: string) => string | undefined;
 
-const fault = vi.hoisted(() => ({ now: undefined as unknown }));
+const { fault, CALLS } = vi.hoisted(() => ({
+  fault: { now: undefined as unknown },
+  CALLS: ['lstatSync', 'unlinkSync', 'rmdirSync', 'openSync', 'readdirSync', 'statfsSync'] as const,
+}));
 
 vi.mock('../lib/fs.ts', async (original) => {
   const real = await original<typeof Fs>();
@@ -20,8 +23,7 @@ vi.mock('../lib/fs.ts', async (original) => {
       if (code) throw Object.assign(new Error(`${code}: put in`), { code });
       return (real[call as keyof typeof Fs] as (...args: unknown[]) => unknown)(path, ...rest);
     }) as never;
-  const calls = ['lstatSync', 'unlinkSync', 'rmdirSync', 'openSync', 'readdirSync'] as const;
-  return { ...real, ...Object.fromEntries(calls.map((call) => [call, wrap(call)])) };
+  return { ...real, ...Object.fromEntries(CALLS.map((call) => [call, wrap(call)])) };
 });
 
 afterEach(() => {
@@ -87,6 +89,27 @@ describe('an error at one entry keeps that entry, says why, and the rest goes', 
     const root = plant(join(sandbox.base, 'root'));
     expect(await remove(root, at('lstatSync', 'a', 'EIO'))).toMatchObject({ entries: 7, keptCount: 0 });
     expect(existsSync(root)).toBe(false);
+  });
+
+  test('large folders go where the file system cannot be asked, and many names are held of one at a time', async ({
+    sandbox,
+  }) => {
+    const root = join(sandbox.base, 'root');
+    const large = (path: string) => {
+      mkdirSync(path);
+      for (let index = 0; index < 4000; index++) writeFileSync(join(path, `${'name'.repeat(8)}${index}`), '');
+    };
+    large(root);
+    large(join(root, 'sub'));
+    const asked = new Set<string>();
+    const removal = await remove(root, (call, name) => {
+      if (call !== 'statfsSync') return undefined;
+      // What is not a descriptor is asked for the free space.
+      if (/^\d+$/.test(name)) asked.add(name);
+      return 'EIO';
+    });
+    expect(removal).toMatchObject({ entries: 8002, keptCount: 0 });
+    expect(asked.size).toBe(1);
   });
 
   test('what is kept is listed by name up to a number, and counted', async ({ sandbox }) => {

@@ -100,16 +100,14 @@ export async function main(args: readonly string[]): Promise<number> {
       ids.map((id) => ({ id, outcome: 'nothing', status: 0, message: `${home.missing}: nothing to do` })),
     );
   }
-  // All that was relative is resolved.
-  goToDescriptors();
-  // Before the first use of the pool, which reads this once. Only for calls that wait (crew.ts).
-  process.env.UV_THREADPOOL_SIZE = '16';
   const signals = new Interruption();
   const context: TeardownContext = {
     home,
     here: readMachine(),
     stop: () => signals.caught !== undefined,
     beat: signals.beat,
+    // All that was relative is resolved.
+    prefix: goToDescriptors(),
   };
   const seen = new SeenProcesses();
   const reports: Report[] = [];

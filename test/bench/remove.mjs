@@ -89,9 +89,9 @@ const CONTENDERS = {
   'rm -rf': (root) => whole('rm', '-rf', root),
   ...(hasFloor ? { floor: (root) => whole(floor, root) } : {}),
   removeTree: node({
-    load: `async () => (r, i) => require('./dist/remove.cjs').removeTree(r, i, { uid: process.getuid(), stop: () => false })`,
+    load: `async () => (r, i) => require('./dist/remove.cjs').removeTree(r, i, { uid: process.getuid(), stop: () => false, prefix: '' })`,
     // As task-teardown does.
-    before: `process.chdir('/proc/self/fd'); process.env.UV_THREADPOOL_SIZE = '16';`,
+    before: `process.chdir('/proc/self/fd');`,
   }),
   'task-teardown': (_root, task) => whole(join(project, 'bin/task-teardown'), task),
   'fs.promises.rm': node({ load: `async () => (r) => fs.promises.rm(r, { recursive: true })` }),

@@ -5,10 +5,8 @@
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import { join } from 'node:path';
-import { type Identity, isIdentity } from '../../lib/identity.ts';
 import { removeTree } from '../../lib/remove.ts';
-import { Walk } from '../../lib/walk.ts';
-import { findPrefix, goToDescriptors } from '../../lib/walk-folder.ts';
+import { goToDescriptors } from '../../lib/walk-folder.ts';
 
 export interface WalkJob {
   /** Walked one after the other. */
@@ -23,8 +21,8 @@ export interface WalkJob {
   };
   /** How long each entry of the first walker takes, in milliseconds, so that others of a crew, started at once, do the most. */
   readonly pause?: number;
-  /** By descriptors in the working directory, as task-teardown goes, and many files at a time, as where calls wait. */
-  readonly many?: boolean;
+  /** By names in the working directory, as task-teardown goes. */
+  readonly relative?: boolean;
   /** Instead: so many walks of a tree, small unless `folders` says more, that is made anew at the first root each time. */
   readonly again?: { readonly times: number; readonly link: string; readonly folders?: number };
 }
@@ -40,8 +38,8 @@ export interface WalkOutcome {
 
 async function walkAll(job: WalkJob): Promise<WalkOutcome> {
   const outcome: WalkOutcome = { removals: [], errors: [], shared: 0, peak: 0 };
-  const { meanwhile, again, pause, many } = job;
-  if (many) goToDescriptors();
+  const { meanwhile, again, pause } = job;
+  const prefix = job.relative ? goToDescriptors() : undefined;
   if (meanwhile?.at === 'not-empty') interfere(meanwhile.below, meanwhile.command);
   const roots = again ? Array.from({ length: again.times }, () => job.roots[0] as string) : job.roots;
   for (const root of roots) {
@@ -55,12 +53,8 @@ async function walkAll(job: WalkJob): Promise<WalkOutcome> {
     const { dev, ino, birthtimeNs } = fs.lstatSync(job.identityOf ?? root, { bigint: true });
     const identity = { tmp_dev: String(dev), tmp_ino: String(ino), tmp_btime: String(birthtimeNs) };
     try {
-      const options = { uid: process.geteuid?.() ?? 0, stop, ...(pause ? { crewFrom: 0 } : {}) };
-      const {
-        entries: removed,
-        keptCount,
-        kept,
-      } = many ? await walkMany(root, identity) : await removeTree(root, identity, options);
+      const options = { uid: process.geteuid?.() ?? 0, stop, prefix, ...(pause ? { crewFrom: 0 } : {}) };
+      const { entries: removed, keptCount, kept } = await removeTree(root, identity, options);
       outcome.shared += Math.max(0, removed - steps);
       outcome.removals.push({ entries: removed, keptCount, kept: [...kept], gone: !isThere(root) });
     } catch (error) {
@@ -69,20 +63,6 @@ async function walkAll(job: WalkJob): Promise<WalkOutcome> {
     if (again) fs.rmSync(root, { recursive: true, force: true, maxRetries: 20 });
   }
   return { ...outcome, peak: process.resourceUsage().maxRSS };
-}
-
-/** What removeTree's first walker does where calls wait. */
-async function walkMany(root: string, identity: Identity) {
-  const walk = new Walk({ root, uid: process.geteuid?.() ?? 0, prefix: findPrefix() });
-  walk.enterRoot((fd) => {
-    if (!isIdentity(fs.fstatSync(fd, { bigint: true }), identity)) throw new Error('exchanged');
-  });
-  try {
-    while (!walk.isDone) await walk.stepMany(64);
-  } finally {
-    walk.close();
-  }
-  return { ...walk.takeCount(), kept: walk.kept, keptCount: walk.keptCount };
 }
 
 function isThere(path: string): boolean {
