@@ -5,9 +5,8 @@
 import { dirname } from 'node:path';
 import { statfsText } from './durable.ts';
 import { errnoOf, messageOf, TaskError, unlessMissing } from './errors.ts';
-import { closeSync, constants, fchmodSync, fstatSync, lstatSync, openSync, statSync, unlinkSync } from './fs.ts';
-import { lazyRequire } from './lazy.ts';
-import { inFolder } from './paths.ts';
+import { closeSync, constants, fchmodSync, fstatSync, lstatSync, openSync, unlinkSync } from './fs.ts';
+import { type LockAddon, loadAddon } from './lock-addon.ts';
 import { sleep } from './turn.ts';
 
 export interface TaskLock {
@@ -81,52 +80,12 @@ function release(path: string, fd: number, unlink: boolean): void {
   }
 }
 
-interface Binding {
-  tryLock(fd: number, offset: number, length: number, exclusive: boolean): void;
-}
-
-let binding: Binding | undefined;
-
-const ADDON = `fs-native-extensions/prebuilds/${process.platform}-${process.arch}/fs-native-extensions.node`;
-
-/**
- * The package's prebuilt file itself: its JavaScript loader costs each start 9 to 12 ms, and looking for it as require()
- * does 3 (measured). @throws TaskError CONFIG
- */
-function loadBinding(): Binding {
-  try {
-    const path = findAddon();
-    if (path === undefined) return lazyRequire(ADDON) as Binding;
-    const addon = { exports: {} as Binding };
-    process.dlopen(addon, path);
-    return addon.exports;
-  } catch (error) {
-    const why = errnoOf(error) === 'MODULE_NOT_FOUND' ? 'it is not there' : messageOf(error);
-    throw new TaskError('CONFIG', `the lock's addon ${ADDON} cannot be loaded (${why}): install task-spawn again`);
-  }
-}
-
-/** Where packages lie most often: in a node_modules beside our own files or further up. */
-function findAddon(): string | undefined {
-  for (let folder = import.meta.dirname; ; folder = dirname(folder)) {
-    const path = inFolder(folder, `node_modules/${ADDON}`);
-    if (isFile(path)) return path;
-    if (folder === dirname(folder)) return undefined;
-  }
-}
-
-function isFile(path: string): boolean {
-  try {
-    return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
-  } catch {
-    return false;
-  }
-}
+let addon: LockAddon | undefined;
 
 function tryLock(fd: number): boolean {
-  binding ??= loadBinding();
+  addon ??= loadAddon();
   try {
-    binding.tryLock(fd, 0, 0, true);
+    addon.tryLock(fd, 0, 0, true);
     return true;
   } catch (error) {
     if (errnoOf(error) === 'EAGAIN' || errnoOf(error) === 'EACCES') return false;

@@ -2,10 +2,10 @@
  * One walker of a removal (remove.ts): takes away what is below a folder, and touches nothing outside it.
  *
  * It walks by descriptor: every name is used below an open folder (/proc/self/fd/N/name, or N/name where the working
- * directory is /proc/self/fd), folders are opened with
- * O_NOFOLLOW, and a folder that had to be closed is reached again through "..", checked by inode. So a folder that is
- * exchanged for a link between two calls is never followed. Links and files are unlinked, never opened, never chmod-ed.
- * A folder is tried with rmdir first: a mount point says EBUSY before anything in it was looked at. Names are bytes.
+ * directory is /proc/self/fd), folders are opened with O_NOFOLLOW, and a folder that had to be closed is reached again
+ * through "..", checked by inode. So a folder that is exchanged for a link between two calls is never followed. Links and
+ * files are unlinked, never opened, never chmod-ed. A folder is tried with rmdir first: a mount point says EBUSY before
+ * anything in it was looked at. Names are bytes.
  * Where there is no /proc/self/fd (macOS) the same walk goes by path: see docs/limits.md.
  */
 import { errnoOf, TaskError } from './errors.ts';
