@@ -82,6 +82,35 @@ describe('the library', () => {
     expect(existsSync(task.root)).toBe(false);
   });
 
+  test('a program may change its working directory while a tree is removed: nothing there is touched', async ({
+    sandbox,
+  }) => {
+    const script = `
+      const fs = require('node:fs');
+      const { prepareTask, teardownTask } = require(${JSON.stringify(join(sandbox.bin, '../dist/index.cjs'))});
+      const names = Array.from({ length: 3000 }, (_, index) => 'f' + index);
+      const fill = (folder) => {
+        fs.mkdirSync(folder, { recursive: true });
+        for (const name of names) fs.writeFileSync(folder + '/' + name, '');
+      };
+      // Names below a descriptor, were they looked up there.
+      const other = ${JSON.stringify(join(sandbox.path, 'other'))};
+      for (let fd = 10; fd < 40; fd++) fill(other + '/' + fd);
+      (async () => {
+        process.chdir('/proc/self/fd');
+        const { root } = await prepareTask('a');
+        fill(root + '/full');
+        let turns = 0;
+        const onProgress = () => process.chdir(turns++ % 2 === 0 ? other : '/proc/self/fd');
+        const { is } = await teardownTask('a', { onProgress });
+        const left = fs.readdirSync(other).map((fd) => fs.readdirSync(other + '/' + fd).length);
+        console.log(JSON.stringify({ is, turns: turns > 2, left: [...new Set(left)] }));
+      })();`;
+    const { stdout, stderr } = await sandbox.run(process.execPath, ['-e', script]);
+    expect(stderr).toBe('');
+    expect(JSON.parse(stdout)).toEqual({ is: 'removed', turns: true, left: [3000] });
+  });
+
   test('an aborted prepareTask leaves nothing', async ({ sandbox }) => {
     const { prepareTask } = require(join(sandbox.bin, '../dist/index.cjs'));
     const aborted = prepareTask('a', { env: sandbox.env, signal: AbortSignal.abort() });
