@@ -29,7 +29,9 @@ export function findCommand(name: string, path: string | undefined): FoundComman
   const candidates = (path ?? DEFAULT_PATH)
     .split(':')
     .map((folder) => (folder === '' ? `./${name}` : `${folder}/${name}`));
-  const file = candidates.find((candidate) => lookAtFile(candidate) === 'runnable') ?? candidates.find(isThere);
+  const file =
+    candidates.find((each) => lookAtFile(each) === 'runnable') ??
+    candidates.find((each) => lookAtFile(each) !== 'missing');
   if (file === undefined) throw notFound(name);
   assertRunnable(name, file);
   return { file };
@@ -106,10 +108,6 @@ function lookAtFile(file: string): 'missing' | 'folder' | 'barred' | 'runnable' 
   } catch {
     return 'barred';
   }
-}
-
-function isThere(file: string): boolean {
-  return lookAtFile(file) !== 'missing';
 }
 
 function bytes(text: string): Buffer {

@@ -4,7 +4,7 @@ import { isThere } from './there.ts';
 
 /** The lines of a list in the home's config folder; blank ones and those that begin with "#" say nothing. @throws an errno */
 export function readConfigList(path: string): string[] {
-  const text = unlessMissing(() => (isThere(path) ? readFileSync(path, 'utf8') : ''));
-  const lines = (text ?? '').split('\n').map((line) => line.trim());
+  const text = unlessMissing(() => (isThere(path) ? readFileSync(path, 'utf8') : undefined)) ?? '';
+  const lines = text.split('\n').map((line) => line.trim());
   return [...new Set(lines.filter((line) => line !== '' && !line.startsWith('#')))];
 }

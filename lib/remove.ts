@@ -75,6 +75,7 @@ class Run {
   readonly #root: string;
   readonly #identity: Identity;
   readonly #options: RemoveOptions;
+  readonly #prefix: string;
   readonly #begin = performance.now();
   #turned = performance.now();
   #entries = 0;
@@ -92,6 +93,7 @@ class Run {
     this.#root = root;
     this.#identity = identity;
     this.#options = options;
+    this.#prefix = options.prefix ?? DESCRIPTORS;
   }
 
   get removed(): Removed {
@@ -141,7 +143,7 @@ class Run {
     return new Walk({
       root: this.#root,
       uid: this.#options.uid,
-      prefix: this.#options.prefix ?? DESCRIPTORS,
+      prefix: this.#prefix,
       sharing: this.#sharing,
       // One more call for each file would cost a large tree a third of its time (measured).
       weigh: (path) => (this.#crew === undefined ? weigh(path) : 0),
@@ -177,7 +179,7 @@ class Run {
     if (this.#crew !== undefined || !BY_DESCRIPTOR || isEarly) return;
     const { Crew } = await import('./crew.ts');
     this.#freeBefore = freeSpace(this.#root);
-    this.#crew = new Crew({ root: this.#root, uid, prefix: this.#options.prefix ?? DESCRIPTORS });
+    this.#crew = new Crew({ root: this.#root, uid, prefix: this.#prefix });
   }
 
   #isStopped(): boolean {
