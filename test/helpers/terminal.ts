@@ -5,7 +5,7 @@ import { execa } from 'execa';
 import type { Sandbox } from './sandbox.ts';
 import { until } from './until.ts';
 
-/** Relays bytes; a line on descriptor 3 is a new window size. Ends when the shell does. */
+/** Relays bytes; each line on descriptor 3 is a new window size. Ends when the shell does. */
 const BRIDGE = `
 import fcntl, os, pty, select, struct, sys, termios
 pid, terminal = pty.fork()
@@ -28,8 +28,9 @@ while True:
         elif fd == 0:
             os.write(terminal, data)
         else:
-            rows, columns = map(int, data.split()[:2])
-            fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack('HHHH', rows, columns, 0, 0))
+            for line in data.splitlines():
+                rows, columns = map(int, line.split())
+                fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack('HHHH', rows, columns, 0, 0))
 `;
 
 export class Terminal {
